@@ -21,10 +21,8 @@
 #define DP_INLINE static inline DP_HD
 
 #ifdef __cplusplus
-#define DP_BEGIN_C                                                                                 \
-    extern "C"                                                                                     \
-    {
-#define DP_END_C }
+#define DP_BEGIN_C                        extern "C" {
+#define DP_END_C                          }
 #define DP_STATIC_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define DP_BEGIN_C

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Errors as values. Arithmetic never fails; files, options and shapes do, and then one sentence says
- * where, what is wrong and what to do about it.
+ * Errors as values. Arithmetic never fails; files, options and shapes do, and then one sentence
+ * says where, what is wrong and what to do about it.
  */
 #ifndef DP_FORMATS_ERROR_H
 #define DP_FORMATS_ERROR_H

@@ -10,7 +10,8 @@
 
 DP_BEGIN_C
 
-/* Do items [first, last). thread is 0 .. threads-1, for scratch memory a caller keeps per thread. */
+/* Do items [first, last). thread is 0 .. threads-1, for scratch memory a caller keeps per thread.
+ */
 typedef void dp_parallel_body(void *context, size_t first, size_t last, int thread);
 
 /* Run body over [0, items) in chunks of at least `grain` items (0 counts as 1).

@@ -66,12 +66,12 @@ float dp_rng_nasty_f32(dp_rng *rng)
         return dp_f32_from_bits(exponent | (dp_rng_below(rng, 32) << 18) | sign);
     }
     case 4: /* the same, one ulp off */
-        return dp_f32_from_bits((((127u - 20u + dp_rng_below(rng, 40)) << 23) |
-                                 (dp_rng_below(rng, 32) << 18) | sign) +
-                                dp_rng_below(rng, 3) - 1u);
-    default:
         return dp_f32_from_bits(
-            specials[dp_rng_below(rng, sizeof specials / sizeof specials[0])] | sign);
+            (((127u - 20u + dp_rng_below(rng, 40)) << 23) | (dp_rng_below(rng, 32) << 18) | sign) +
+            dp_rng_below(rng, 3) - 1u);
+    default:
+        return dp_f32_from_bits(specials[dp_rng_below(rng, sizeof specials / sizeof specials[0])] |
+                                sign);
     }
 }
 

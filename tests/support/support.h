@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every suite uses: a runner, a portable generator, and a mismatch counter, so that a loop over
- * millions of cases asserts once and still says which case came out wrong first.
+ * What every suite uses: a runner, a portable generator, and a mismatch counter, so that a loop
+ * over millions of cases asserts once and still says which case came out wrong first.
  */
 #ifndef DP_TESTS_SUPPORT_H
 #define DP_TESTS_SUPPORT_H
@@ -27,7 +27,8 @@ uint32_t dp_rng_below(dp_rng *rng, uint32_t bound);
 /* Uniform in [0, 1) with 53 bits, and a standard normal (Box-Muller over it). */
 double dp_rng_unit(dp_rng *rng);
 double dp_rng_normal(dp_rng *rng);
-/* A float drawn to hurt: uniform bit patterns, normals, powers of two +-ulps, tiny, huge, special. */
+/* A float drawn to hurt: uniform bit patterns, normals, powers of two +-ulps, tiny, huge, special.
+ */
 float dp_rng_nasty_f32(dp_rng *rng);
 
 /* Counts comparisons; keeps the text of the first mismatch. Not shared between threads. */
