@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
+#include "analysis/verb.h"
 
-#include "ref/version.h"
-
-int main(void)
+int main(int argc, char **argv)
 {
-    printf("directp %s\n", dp_version());
-    return 0;
+    return dp_command(argc, argv);
 }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The entry points of the verbs, one line each; verbs.c lists them.
+ */
+#ifndef DP_ANALYSIS_COMMANDS_H
+#define DP_ANALYSIS_COMMANDS_H
+
+#include "analysis/verb.h"
+
+dp_verb_main dp_cmd_bench;
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/commands.h"
+
+const dp_verb dp_verbs[] = {
+    {"bench", "measure speeds of the library beside their limits", dp_cmd_bench},
+    {NULL, NULL, NULL},
+};
