@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The special functions of PTX ISA 9.1: ex2.approx.ftz.f32, rcp.approx.ftz.f32, lg2.approx.ftz.f32.
+ *
+ * PTX bounds their error and fixes their special values, not their bits. Two models each:
+ *   exact     the correctly rounded result (to nearest even), subnormals flushed;
+ *   captured  what a named device returned, replayed from a table (sfu_table.h).
+ * A dp_sfu says which model each function uses; stages of the oracle take one as an argument.
+ * Integers only, so the caller's floating-point environment changes nothing.
+ */
+#ifndef DP_REF_ARITH_SFU_H
+#define DP_REF_ARITH_SFU_H
+
+#include "ref/arith/sfu_table.h"
+
+DP_BEGIN_C
+
+/* The model of each function: a capture, or NULL for the correctly rounded one. */
+typedef struct {
+    const char *name; /* what a dump records, e.g. "exact" or "h200" */
+    const dp_sfu_table *ex2;
+    const dp_sfu_table *rcp;
+    const dp_sfu_table *lg2;
+} dp_sfu;
+
+/* Every function correctly rounded. The default: it claims nothing about a device. */
+const dp_sfu *dp_sfu_exact(void);
+
+/* 2^x. NaN -> 0x7FFFFFFF, -Inf -> +0, +Inf -> +Inf, zero and subnormal -> 1, result below 2^-126
+ * -> +0, at or above 2^128 -> +Inf. Never more than 2 ulp from 2^x (PTX ISA 9.1, ex2). */
+uint32_t dp_sfu_ex2(const dp_sfu *sfu, uint32_t x);
+
+/* 1/x. NaN -> 0x7FFFFFFF, Inf -> 0, zero and subnormal -> Inf, result below 2^-126 -> 0, each with
+ * the sign of x. Never more than 1 ulp from 1/x (PTX ISA 9.1, rcp). */
+uint32_t dp_sfu_rcp(const dp_sfu *sfu, uint32_t x);
+
+/* log2(x). NaN and negative numbers -> 0x7FFFFFFF, zero and subnormal of either sign -> -Inf,
+ * +Inf -> +Inf (PTX ISA 9.1, lg2). */
+uint32_t dp_sfu_lg2(const dp_sfu *sfu, uint32_t x);
+
+/* The same on floats, named after the instruction. */
+DP_INLINE float dp_ex2_approx_ftz(const dp_sfu *sfu, float x)
+{
+    return dp_f32_from_bits(dp_sfu_ex2(sfu, dp_f32_bits(x)));
+}
+DP_INLINE float dp_rcp_approx_ftz(const dp_sfu *sfu, float x)
+{
+    return dp_f32_from_bits(dp_sfu_rcp(sfu, dp_f32_bits(x)));
+}
+DP_INLINE float dp_lg2_approx_ftz(const dp_sfu *sfu, float x)
+{
+    return dp_f32_from_bits(dp_sfu_lg2(sfu, dp_f32_bits(x)));
+}
+
+/* The exact models by themselves. */
+uint32_t dp_ex2_exact(uint32_t x);
+uint32_t dp_rcp_exact(uint32_t x);
+uint32_t dp_lg2_exact(uint32_t x);
+
+/* The captured models by themselves; table->function must be the matching one. */
+uint32_t dp_ex2_captured(const dp_sfu_table *table, uint32_t x);
+uint32_t dp_rcp_captured(const dp_sfu_table *table, uint32_t x);
+
+/* Correctly rounded result bits for the i-th number of the octave [1, 2), x = 1 + i / 2^23: what
+ * the deltas of a capture are counted from. i < 2^23. */
+uint32_t dp_ex2_octave(uint32_t i);
+uint32_t dp_rcp_octave(uint32_t i);
+
+DP_END_C
+
+#endif
