@@ -10,6 +10,7 @@
 #ifndef DP_REF_ARITH_GEMM_H
 #define DP_REF_ARITH_GEMM_H
 
+#include "formats/layout.h"
 #include "ref/arith/mma.h"
 
 DP_BEGIN_C
@@ -31,19 +32,16 @@ typedef struct {
     dp_mma_path path;
 } dp_mma_run;
 
-/* Byte offset of the scale of (row, block) in a scale tensor of `blocks` scales a row. */
-typedef size_t dp_mma_scale_index(size_t row, size_t block, size_t blocks);
-
 /* An operand in memory. Rows are M (A) or N (B); K is contiguous.
  * Codes: E2M1 two a byte, even k in the low nibble; E2M3 and E3M2 one a byte in bits 5..0; FP8 one
  * a byte; f16 and bf16 16-bit words, tf32 32-bit words, both aligned. */
 typedef struct {
     const void *payload;
-    size_t stride;        /* bytes from one row to the next; 0: rows follow each other tightly */
-    const uint8_t *scale; /* NULL without block scales */
-    dp_mma_scale_index *scale_index; /* NULL: linear, row * blocks + block */
-    size_t scale_row, scale_block;   /* where this operand begins inside the scale tensor */
-    size_t scale_blocks;             /* scales in a row of the tensor; 0: those of k */
+    size_t stride;          /* bytes from one row to the next; 0: rows follow each other tightly */
+    const uint8_t *scale;   /* NULL without block scales */
+    dp_layout scale_layout; /* order of the scale bytes: linear, 128x4 or sm120 */
+    size_t scale_row, scale_block; /* where this operand begins inside the scale tensor */
+    size_t scale_blocks;           /* scales in a row of the tensor; 0: those of k */
 } dp_mma_source;
 
 typedef enum { DP_MMA_SIDE_A, DP_MMA_SIDE_B } dp_mma_side;

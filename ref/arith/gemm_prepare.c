@@ -110,16 +110,13 @@ static void decode_scales(dp_mma_matrix *matrix, const dp_mma_source *source)
     }
     const size_t given = (matrix->k + desc->block - 1) / desc->block;
     const size_t blocks = source->scale_blocks != 0 ? source->scale_blocks : given;
+    const dp_layout_map map = {source->scale_layout, source->scale_row + matrix->rows, blocks};
     for (size_t r = 0; r < matrix->rows; r++) {
         for (size_t i = 0; i < x->scales; i++) {
-            uint8_t byte = 0;
-            if (i < given) {
-                const size_t row = source->scale_row + r;
-                const size_t block = source->scale_block + i;
-                byte = source->scale[source->scale_index != NULL
-                                         ? source->scale_index(row, block, blocks)
-                                         : row * blocks + block];
-            }
+            const uint8_t byte = i < given
+                                     ? source->scale[dp_layout_offset(map, source->scale_row + r,
+                                                                      source->scale_block + i)]
+                                     : 0;
             x->scale[r * x->scales + i] = dp_mma_scale_of(desc->scale, byte);
         }
     }
