@@ -54,7 +54,7 @@ static uint64_t exp2_fraction(uint64_t fraction)
 }
 
 /* The 24-bit significand of 2^f, rounded to nearest; 2^24 if it rounds up to 2. */
-static uint32_t significand(uint64_t fraction)
+static uint32_t rounded_exp2(uint64_t fraction)
 {
     const uint64_t y = exp2_fraction(fraction);
     return (uint32_t)((y >> 40) + ((y >> 39) & 1));
@@ -62,7 +62,7 @@ static uint32_t significand(uint64_t fraction)
 
 uint32_t dp_ex2_octave(uint32_t i)
 {
-    return (127u << 23) + significand((uint64_t)i << (FRACTION_BITS - 23));
+    return (127u << 23) + rounded_exp2((uint64_t)i << (FRACTION_BITS - 23));
 }
 
 /* Results that no arithmetic is needed for; true if x is one of these. */
@@ -98,7 +98,7 @@ uint32_t dp_ex2_exact(uint32_t x)
      */
     const uint64_t biased = x < DP_F32_SIGN ? 127 * one + fixed : 127 * one - fixed;
     return ((uint32_t)(biased >> FRACTION_BITS) << 23) - 0x800000u +
-           significand(biased & (one - 1));
+           rounded_exp2(biased & (one - 1));
 }
 
 uint32_t dp_ex2_captured(const dp_sfu_table *table, uint32_t x)
@@ -119,6 +119,6 @@ uint32_t dp_ex2_captured(const dp_sfu_table *table, uint32_t x)
     }
     const uint32_t octave = k & 0x7FFFFFu;
     const uint32_t bits = dp_ex2_octave(octave) + (uint32_t)dp_sfu_delta(table, octave);
-    result = bits + (k - octave); /* the octave is [1, 2) of the result: add floor(k / 2^23) */
+    result = bits - 0x00800000u + (k - octave); /* the table is of 2^(1+f): times 2^(floor(k)-1) */
     return result < 0x00800000u || result >= DP_F32_SIGN ? 0 : result;
 }

@@ -80,9 +80,9 @@ static inline float dp_fma_rn_ftz(float a, float b, float c)
     return dp_ftz_result(dp_fma_rn(dp_ftz(a), dp_ftz(b), dp_ftz(c)));
 }
 
-/* add.rm.ftz: round to nearest, then one step down if the exact error (two-sum) is negative. Operands
- * of 2^126 and more, where the two-sum could overflow, and the zero sum, whose sign depends on the
- * mode, go to the definition. */
+/* add.rm.ftz: round to nearest, then one step down if the exact error (two-sum) is negative.
+ * Operands of 2^126 and more, where the two-sum could overflow, and the zero sum, whose sign
+ * depends on the mode, go to the definition. */
 static inline float dp_add_rm_ftz(float a, float b)
 {
     const float x = dp_ftz(a);

@@ -77,3 +77,8 @@ uint32_t dp_lg2_exact(uint32_t x)
     }
     return x == DP_F32_INF ? x : log2_normal(x);
 }
+
+uint32_t dp_lg2_octave(uint32_t i)
+{
+    return i == 0 ? 0 : log2_normal(0x3F800000u | i);
+}

@@ -7,6 +7,27 @@ const dp_sfu *dp_sfu_exact(void)
     return &exact;
 }
 
+/* Generated from data/ by data/embed_sfu.c when the library is built. */
+extern const dp_sfu_table dp_sfu_table_ex2_h200;
+extern const dp_sfu_table dp_sfu_table_rcp_h200;
+
+const dp_sfu *dp_sfu_h200(void)
+{
+    static const dp_sfu h200 = {"h200", &dp_sfu_table_ex2_h200, &dp_sfu_table_rcp_h200, NULL};
+    return &h200;
+}
+
+const dp_sfu *dp_sfu_by_name(const char *name)
+{
+    const dp_sfu *all[2] = {dp_sfu_exact(), dp_sfu_h200()};
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(name, all[i]->name) == 0) {
+            return all[i];
+        }
+    }
+    return NULL;
+}
+
 uint32_t dp_sfu_ex2(const dp_sfu *sfu, uint32_t x)
 {
     return sfu->ex2 != NULL ? dp_ex2_captured(sfu->ex2, x) : dp_ex2_exact(x);

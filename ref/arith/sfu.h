@@ -26,6 +26,12 @@ typedef struct {
 /* Every function correctly rounded. The default: it claims nothing about a device. */
 const dp_sfu *dp_sfu_exact(void);
 
+/* As captured on one NVIDIA H200 (data/SFU.md); the tables are part of the library. */
+const dp_sfu *dp_sfu_h200(void);
+
+/* The model of that name ("exact", "h200"), or NULL. */
+const dp_sfu *dp_sfu_by_name(const char *name);
+
 /* 2^x. NaN -> 0x7FFFFFFF, -Inf -> +0, +Inf -> +Inf, zero and subnormal -> 1, result below 2^-126
  * -> +0, at or above 2^128 -> +Inf. Never more than 2 ulp from 2^x (PTX ISA 9.1, ex2). */
 uint32_t dp_sfu_ex2(const dp_sfu *sfu, uint32_t x);
@@ -65,6 +71,7 @@ uint32_t dp_rcp_captured(const dp_sfu_table *table, uint32_t x);
  * the deltas of a capture are counted from. i < 2^23. */
 uint32_t dp_ex2_octave(uint32_t i);
 uint32_t dp_rcp_octave(uint32_t i);
+uint32_t dp_lg2_octave(uint32_t i);
 
 DP_END_C
 
