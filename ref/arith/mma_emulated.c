@@ -7,9 +7,9 @@
 
 enum { HALF = 16 };
 
-/* IEEE addition, round to nearest even, of two finite numbers of one format (fraction f, smallest
- * exponent emin). exact = magnitude * 2^exp2 with at most 62 bits; whatever lies below the smaller
- * operand's reach is folded into the lowest bit, which keeps the rounding right. */
+/* The sum of two finite numbers of one format, magnitude * 2^exp2: exact while their exponents are
+ * at most GUARD apart. Farther apart the smaller one is below 2^-30 of the larger, a fraction of
+ * the half step (2^-25) that decides the rounding, so that cutting it changes nothing. */
 typedef struct {
     bool negative;
     uint64_t magnitude;
@@ -26,10 +26,7 @@ static exact_sum add_exact(const dp_mma_term *x, const dp_mma_term *y, int fract
     const int distance = small->sig == 0 ? 0 : big->exp - small->exp;
     const int64_t high = (int64_t)big->sig * ((int64_t)1 << GUARD);
     const uint64_t wide = (uint64_t)(small->sig < 0 ? -(int64_t)small->sig : small->sig) << GUARD;
-    uint64_t low = distance < 64 ? wide >> distance : 0;
-    if (distance >= 64 ? wide != 0 : (low << distance) != wide) {
-        low |= 1u; /* sticky */
-    }
+    const uint64_t low = distance < 64 ? wide >> distance : 0;
     const int64_t total = high + (small->sig < 0 ? -(int64_t)low : (int64_t)low);
     return (exact_sum){.negative = total < 0,
                        .magnitude = (uint64_t)(total < 0 ? -total : total),
