@@ -78,7 +78,8 @@ typedef enum {
     DP_BYTE0_CODE_ZERO,   /* every code of the block is +0                                  */
     DP_BYTE0_FACTOR_ZERO, /* elements are multiplied by 0: the sign stays, NaN stays        */
     DP_BYTE0_FACTOR_ONE,  /* elements are taken as they are                                 */
-    DP_BYTE0_FACTOR_MAX   /* elements are multiplied by FLT_MAX                             */
+    DP_BYTE0_FACTOR_MAX,  /* elements are multiplied by FLT_MAX                             */
+    DP_BYTE0_EMPTY_ONLY   /* FACTOR_ZERO when t is 0, else VALUE                            */
 } dp_byte0;
 
 /* What an all-zero block is [B5]. */

@@ -56,7 +56,8 @@ static dp_block_scaler amplitude_scaler(const dp_block_plan *plan, const uint8_t
 dp_block_scaler dp_block_scaler_make(const dp_block_plan *plan, const uint8_t *scale, float t)
 {
     const dp_block_recipe *r = &plan->recipe;
-    if (r->byte0 != DP_BYTE0_VALUE && dp_block_byte_is_zero(plan, scale)) {
+    const bool special = r->byte0 == DP_BYTE0_EMPTY_ONLY ? t == 0.0f : r->byte0 != DP_BYTE0_VALUE;
+    if (special && dp_block_byte_is_zero(plan, scale)) {
         return byte_zero_scaler(r->byte0);
     }
     if (r->quotient == DP_QUOTIENT_AMPLITUDE) {
