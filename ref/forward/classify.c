@@ -71,8 +71,8 @@ static float ex2_threshold(const dp_sfu *sfu, int code)
     return constant(low < 0 ? (uint32_t)-low | DP_F32_SIGN : (uint32_t)low);
 }
 
-dp_direct_p dp_direct_p_make(const dp_policy *policy, dp_epoch epoch, const dp_switches *switches,
-                             double softmax_scale, const dp_sfu *sfu)
+dp_direct_p dp_direct_p_make(const dp_forward_policy *policy, dp_epoch epoch,
+                             const dp_switches *switches, double softmax_scale, const dp_sfu *sfu)
 {
     dp_direct_p launch;
     memset(&launch, 0, sizeof launch);
@@ -152,7 +152,7 @@ dp_block_scalars dp_rebased_offsets(const dp_direct_p *launch, float row_ref, in
 
 float dp_lane_value(const dp_direct_p *launch, dp_block_scalars block, bool native, float raw)
 {
-    const dp_policy *policy = &launch->policy;
+    const dp_forward_policy *policy = &launch->policy;
     if (!native && policy->map == DP_MAP_AFFINE) {
         return fma_(raw, block.as, block.ab);
     }
@@ -210,7 +210,7 @@ static bool lane_is_native(const dp_direct_p *launch, int stage, int quarter, in
 {
     const bool rebased = launch->policy.rebase_q1 && stage == 0 && quarter == 1 &&
                          launch->policy.map == DP_MAP_AFFINE;
-    return !rebased && dp_policy_native_pair(&launch->policy, stage, quarter, pair);
+    return !rebased && dp_forward_policy_native_pair(&launch->policy, stage, quarter, pair);
 }
 
 static void clear_and_sum(const dp_direct_p *launch, dp_p_row *out)

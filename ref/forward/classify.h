@@ -14,7 +14,7 @@ DP_BEGIN_C
 
 /* What a whole launch fixes. */
 typedef struct {
-    dp_policy policy;
+    dp_forward_policy policy;
     dp_epoch epoch;
     dp_switches switches;
     float multiplier;  /* s: raw score to log2 units, global scales and softmax scale inside [D5] */
@@ -24,8 +24,8 @@ typedef struct {
 } dp_direct_p;
 
 /* Put a launch together; the multiplier is for global scales of 1. sfu: NULL is the exact model. */
-dp_direct_p dp_direct_p_make(const dp_policy *policy, dp_epoch epoch, const dp_switches *switches,
-                             double softmax_scale, const dp_sfu *sfu);
+dp_direct_p dp_direct_p_make(const dp_forward_policy *policy, dp_epoch epoch,
+                             const dp_switches *switches, double softmax_scale, const dp_sfu *sfu);
 
 /* s = fl(fl(S0 * q_global) * k_global); S0 from the softmax scale and the switch `multiplier`. */
 float dp_score_multiplier(double softmax_scale, float q_global, float k_global,

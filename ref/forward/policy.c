@@ -24,7 +24,7 @@
     .shift = (shift_), .density = 1, .native_stages = 2, .denominator = DP_DENOMINATOR_PRODUCER,   \
     .clear_zero = false, .rebase_q1 = true
 
-static const dp_policy POLICIES[] = {
+static const dp_forward_policy POLICIES[] = {
     {.name = "fast", .provenance = KERNEL "policy fast", AFFINE(1.5f, 1.2f), FAST_SCHEDULE},
     {.name = "accurate",
      .provenance = KERNEL "policy accurate",
@@ -77,17 +77,17 @@ static const dp_policy POLICIES[] = {
 
 #define POLICY_COUNT (sizeof POLICIES / sizeof POLICIES[0])
 
-size_t dp_policy_count(void)
+size_t dp_forward_policy_count(void)
 {
     return POLICY_COUNT;
 }
 
-const dp_policy *dp_policy_at(size_t index)
+const dp_forward_policy *dp_forward_policy_at(size_t index)
 {
     return &POLICIES[index < POLICY_COUNT ? index : 0];
 }
 
-bool dp_policy_find(const char *name, dp_policy *policy, dp_error *error)
+bool dp_forward_policy_find(const char *name, dp_forward_policy *policy, dp_error *error)
 {
     char names[512] = "";
     size_t used = 0;
@@ -103,7 +103,8 @@ bool dp_policy_find(const char *name, dp_policy *policy, dp_error *error)
     return dp_fail(error, "policy '%s': no such policy: use one of: %s", name, names);
 }
 
-bool dp_policy_native_pair(const dp_policy *policy, int stage, int quarter, int pair)
+bool dp_forward_policy_native_pair(const dp_forward_policy *policy, int stage, int quarter,
+                                   int pair)
 {
     if (policy->map == DP_MAP_EX2) {
         return true;
@@ -138,9 +139,9 @@ typedef struct {
     const char *choices[4]; /* CHOICE and BOOL: text of 0, 1, 2, 3 */
 } field;
 
-#define POLICY_FIELD(member) offsetof(dp_policy, member)
+#define POLICY_FIELD(member) offsetof(dp_forward_policy, member)
 #define SWITCH_FIELD(member) offsetof(dp_switches, member)
-#define COEFFICIENT(i)       (offsetof(dp_policy, coefficient) + (i) * sizeof(float))
+#define COEFFICIENT(i)       (offsetof(dp_forward_policy, coefficient) + (i) * sizeof(float))
 
 static const field POLICY_FIELDS[] = {
     {"map", FIELD_CHOICE, POLICY_FIELD(map), 0, 0, {"affine", "polynomial", "ex2"}},
@@ -278,12 +279,12 @@ static void text_of(const field *fields, size_t count, const void *object, char 
     }
 }
 
-bool dp_policy_set(dp_policy *policy, const char *assignment, dp_error *error)
+bool dp_forward_policy_set(dp_forward_policy *policy, const char *assignment, dp_error *error)
 {
     return set_by_name(POLICY_FIELDS, COUNT(POLICY_FIELDS), policy, assignment, "field", error);
 }
 
-void dp_policy_text(const dp_policy *policy, char *text, size_t size)
+void dp_forward_policy_text(const dp_forward_policy *policy, char *text, size_t size)
 {
     text_of(POLICY_FIELDS, COUNT(POLICY_FIELDS), policy, text, size);
 }

@@ -62,7 +62,7 @@ typedef struct {
     dp_denominator_kind denominator;
     bool clear_zero; /* codes cleared where the raw byte u is 0                             */
     bool rebase_q1;  /* Q1 of stage 0 is built on Q0's working byte                         */
-} dp_policy;
+} dp_forward_policy;
 
 /* What the sources do not determine, or what a user wants to vary [D3]. All recorded in every dump.
  */
@@ -83,18 +83,19 @@ bool dp_switches_set(dp_switches *switches, const char *assignment, dp_error *er
 void dp_switches_text(const dp_switches *switches, char *text, size_t size);
 
 /* The table of policies. */
-size_t dp_policy_count(void);
-const dp_policy *dp_policy_at(size_t index);
+size_t dp_forward_policy_count(void);
+const dp_forward_policy *dp_forward_policy_at(size_t index);
 /* Find by name; false with an error that lists the names. */
-bool dp_policy_find(const char *name, dp_policy *policy, dp_error *error);
+bool dp_forward_policy_find(const char *name, dp_forward_policy *policy, dp_error *error);
 /* Override one field from "name=value": a b c0 c1 c2 c3 map fold anchor margin shift density
  * native-stages denominator clear-zero rebase-q1 floor. */
-bool dp_policy_set(dp_policy *policy, const char *assignment, dp_error *error);
-void dp_policy_text(const dp_policy *policy, char *text, size_t size);
+bool dp_forward_policy_set(dp_forward_policy *policy, const char *assignment, dp_error *error);
+void dp_forward_policy_text(const dp_forward_policy *policy, char *text, size_t size);
 
 /* True when lane pair p (0..15) of a quarter (0..3) of a stage (0, 1) takes the exponential unit
  * [D10]. */
-bool dp_policy_native_pair(const dp_policy *policy, int stage, int quarter, int pair);
+bool dp_forward_policy_native_pair(const dp_forward_policy *policy, int stage, int quarter,
+                                   int pair);
 
 DP_END_C
 

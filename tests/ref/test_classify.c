@@ -11,9 +11,9 @@
 
 static dp_direct_p make(const char *policy, dp_epoch epoch)
 {
-    dp_policy found;
+    dp_forward_policy found;
     dp_error error = {""};
-    ck_assert_msg(dp_policy_find(policy, &found, &error), "%s", error.text);
+    ck_assert_msg(dp_forward_policy_find(policy, &found, &error), "%s", error.text);
     const dp_switches switches = dp_switches_default();
     return dp_direct_p_make(&found, epoch, &switches, 1.0 / sqrt(128.0), NULL);
 }
@@ -391,10 +391,10 @@ START_TEST(fast_path_equals_the_definition)
     dp_rng rng = {20260904};
     dp_tally tally = {0};
     const int rounds = 400;
-    for (size_t p = 0; p < dp_policy_count(); p++) {
+    for (size_t p = 0; p < dp_forward_policy_count(); p++) {
         for (int epoch = 0; epoch < 2; epoch++) {
             for (int variant = 0; variant < 3; variant++) {
-                dp_policy policy = *dp_policy_at(p);
+                dp_forward_policy policy = *dp_forward_policy_at(p);
                 policy.density = variant == 1 ? (policy.density + 2) % 5 : policy.density;
                 policy.reference = variant == 2 ? DP_REFERENCE_ANCHOR : policy.reference;
                 policy.anchor_keys = variant == 2 ? 128 : policy.anchor_keys;
@@ -424,19 +424,19 @@ END_TEST
 
 START_TEST(native_pairs)
 {
-    const dp_policy *accurate = NULL;
-    dp_policy found;
-    ck_assert(dp_policy_find("accurate", &found, NULL));
+    const dp_forward_policy *accurate = NULL;
+    dp_forward_policy found;
+    ck_assert(dp_forward_policy_find("accurate", &found, NULL));
     accurate = &found;
     static const int pairs[4][4] = {{0, 8, 4, 12}, {1, 9, 4, 12}, {2, 10, 4, 12}, {3, 11, 4, 12}};
     for (int q = 0; q < 4; q++) {
         int count = 0;
         for (int p = 0; p < DP_PAIRS; p++) {
-            count += dp_policy_native_pair(accurate, 0, q, p);
+            count += dp_forward_policy_native_pair(accurate, 0, q, p);
         }
         ck_assert_int_eq(count, 4);
         for (int i = 0; i < 4; i++) {
-            ck_assert(dp_policy_native_pair(accurate, 0, q, pairs[q][i]));
+            ck_assert(dp_forward_policy_native_pair(accurate, 0, q, pairs[q][i]));
         }
     }
     for (int density = 0; density <= 4; density++) {
@@ -444,7 +444,7 @@ START_TEST(native_pairs)
         for (int q = 0; q < 4; q++) {
             int count = 0;
             for (int p = 0; p < DP_PAIRS; p++) {
-                count += dp_policy_native_pair(&found, 1, q, p);
+                count += dp_forward_policy_native_pair(&found, 1, q, p);
             }
             ck_assert_int_eq(count, 4 * density);
         }
@@ -455,35 +455,35 @@ END_TEST
 START_TEST(text_of_fields_round_trips)
 {
     char text[2048];
-    for (size_t p = 0; p < dp_policy_count(); p++) {
-        dp_policy policy = *dp_policy_at(p);
-        dp_policy_text(&policy, text, sizeof text);
-        dp_policy copy = *dp_policy_at(0);
+    for (size_t p = 0; p < dp_forward_policy_count(); p++) {
+        dp_forward_policy policy = *dp_forward_policy_at(p);
+        dp_forward_policy_text(&policy, text, sizeof text);
+        dp_forward_policy copy = *dp_forward_policy_at(0);
         copy.name = policy.name;
         copy.provenance = policy.provenance;
         dp_error error = {""};
         for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
             if (strcmp(line, "floor=-inf") != 0) {
-                ck_assert_msg(dp_policy_set(&copy, line, &error), "%s", error.text);
+                ck_assert_msg(dp_forward_policy_set(&copy, line, &error), "%s", error.text);
             }
         }
         char again[2048];
-        dp_policy_text(&policy, text, sizeof text);
+        dp_forward_policy_text(&policy, text, sizeof text);
         if (policy.map != DP_MAP_POLYNOMIAL) {
             copy.map_floor = policy.map_floor;
         }
-        dp_policy_text(&copy, again, sizeof again);
+        dp_forward_policy_text(&copy, again, sizeof again);
         ck_assert_str_eq(text, again);
     }
-    dp_policy policy = *dp_policy_at(0);
+    dp_forward_policy policy = *dp_forward_policy_at(0);
     static const char *bad[] = {"a", "a=", "a=x", "nope=1", "shift=127", "shift=1.5", "fold=maybe"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         dp_error error = {""};
-        ck_assert(!dp_policy_set(&policy, bad[i], &error));
+        ck_assert(!dp_forward_policy_set(&policy, bad[i], &error));
         ck_assert_uint_gt(strlen(error.text), 10);
     }
     dp_error error = {""};
-    ck_assert(!dp_policy_find("fastest", &policy, &error));
+    ck_assert(!dp_forward_policy_find("fastest", &policy, &error));
     ck_assert_ptr_nonnull(strstr(error.text, "accurate"));
 }
 END_TEST
