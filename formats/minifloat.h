@@ -270,15 +270,15 @@ DP_INLINE uint32_t dp_minifloat_encode(uint32_t bits, dp_minifloat f, dp_encode 
     }
     const bool infinite = magnitude == DP_F32_INF;
     const uint32_t max_code = dp_minifloat_max_code(f);
-    /* Unsigned formats round magnitudes, so that "up" is away from zero there. */
+    /* Unsigned formats convert the magnitude: directions and overflow see a positive number. */
+    const bool downward = negative && f.has_sign != 0;
     uint32_t code =
-        infinite ? max_code + 1u
-                 : dp_minifloat_round_magnitude(magnitude, negative && f.has_sign != 0, f, how);
+        infinite ? max_code + 1u : dp_minifloat_round_magnitude(magnitude, downward, f, how);
     if (code > max_code) {
         bool special = how.overflow == DP_OVERFLOW_SPECIAL;
         if (how.overflow == DP_OVERFLOW_IEEE754) {
-            const bool inward = how.round == DP_RZ || (how.round == DP_RU && negative) ||
-                                (how.round == DP_RD && !negative);
+            const bool inward = how.round == DP_RZ || (how.round == DP_RU && downward) ||
+                                (how.round == DP_RD && !downward);
             special = infinite || !inward;
         }
         special = special || (infinite && how.inf == DP_INF_KEPT);
