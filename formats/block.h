@@ -2,7 +2,7 @@
  *
  * Block quantizers: n elements share one scale. Stacks that call the result "NVFP4" or "MXFP4"
  * disagree in the rule of the scale, in the order of the operations, in every tail case; here each
- * of those is a field of a recipe, and a stack is a row of a table (policy.h). Rules B1.. of
+ * of those is a field of a recipe, and a stack is a row of a table (preset.h). Rules B1.. of
  * FORMATS.md; the numbers stand in brackets.
  *
  * This is the plain scalar definition. Arithmetic is f32, each operation rounded once to nearest

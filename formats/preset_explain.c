@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "formats/policy.h"
+#include "formats/preset.h"
 
 typedef struct {
     char *text;
@@ -122,15 +122,15 @@ static void put_payload(page *p, const dp_block_recipe *r)
         r->packing == DP_PACK_HALVES ? "element j low, j + block/2 high" : "2i low, 2i+1 high");
 }
 
-size_t dp_policy_explain(const dp_policy *policy, char *text, size_t size)
+size_t dp_preset_explain(const dp_preset *preset, char *text, size_t size)
 {
     page p = {text, size, 0};
-    const dp_block_recipe *r = &policy->recipe;
-    put(&p, "%s:%s\n", policy->preset, policy->format);
-    put(&p, "source    %s\n", policy->source);
+    const dp_block_recipe *r = &preset->recipe;
+    put(&p, "%s:%s\n", preset->preset, preset->format);
+    put(&p, "source    %s\n", preset->source);
     put(&p, "block     %zu elements of %s\n", r->block, r->element.name);
-    put(&p, "global    %s\n", global_texts[policy->global]);
-    if (policy->fold64) {
+    put(&p, "global    %s\n", global_texts[preset->global]);
+    if (preset->fold64) {
         put(&p, "fold      one scale for blocks b and b+4 of a row of 128: the candidate with the "
                 "lowest squared error\n");
     }

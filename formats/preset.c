@@ -2,7 +2,7 @@
  *
  * The table of presets. One row, one reading of one source.
  */
-#include "formats/policy.h"
+#include "formats/preset.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 
 typedef struct {
     const char *preset, *format, *element, *source;
-    dp_policy_global_rule global;
+    dp_preset_global_rule global;
     bool fold64;
     dp_block_recipe recipe; /* element is filled in from the name */
 } row;
@@ -110,7 +110,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      PTX_TEXT,
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16, .byte0 = DP_BYTE0_CODE_ZERO}},
     MX_PTX("e2m1", "mxfp4"),
@@ -125,7 +125,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      CUDA_TEXT,
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16, .nan = DP_NAN_IGNORE}},
     MX_CUDA("e2m1", "mxfp4"),
@@ -135,7 +135,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      ML_TEXT,
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16, .payload = NO_NAN, .scale_encode = NONSAT, .inf = DP_INF_NAN}},
     MX_ML("e2m1", "mxfp4", NO_NAN),
@@ -145,7 +145,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      TE_TEXT " (nvfp4/core_nvfp4.cuh)",
-     DP_POLICY_ENCODE_AMAX,
+     DP_PRESET_ENCODE_AMAX,
      false,
      {.block = 16, .ratio = DP_RATIO_G_RCP, .quotient = DP_QUOTIENT_RCP_SD, .nan = DP_NAN_IGNORE}},
     MX_TE("e4m3", "mxfp8-e4m3"),
@@ -154,7 +154,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      "pytorch/ao 0.18.0, prototype/mx_formats/nvfp4_tensor.py",
-     DP_POLICY_DECODE_AMAX,
+     DP_PRESET_DECODE_AMAX,
      false,
      {.block = 16, .ratio = DP_RATIO_DIV_D, .quotient = DP_QUOTIENT_RCP_D_S, .scale_min = 0x1p-6f}},
     MX_AO("TORCHAO-FLOOR", DP_RULE_FLOOR, "e2m1", "mxfp4"),
@@ -174,7 +174,7 @@ static const row rows[] = {
      "e2m1",
      "ggml-org/ggml d99724f2, quantize_row_mxfp4_ref; gguf 0.19.0 for its bytes; Inf is undefined "
      "there and refused here",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 32,
       .scale = DP_SCALE_E8M0,
@@ -190,7 +190,7 @@ static const row rows[] = {
      "e2m1",
      "hao-ai-lab/flash-attention-fp4 through FlashInfer fb28d72 nvfp4_quantize; its rcp.approx is "
      "taken as fl(1/s)",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16,
       .ratio = DP_RATIO_RCP,
@@ -202,7 +202,7 @@ static const row rows[] = {
      "e2m1",
      "MrHuff/fp4-fa4 edde9bcb, flash_fwd_sm100_fp4.py, linear mode: probabilities, divided by the "
      "unrounded scale",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16,
       .ratio = DP_RATIO_RCP,
@@ -215,7 +215,7 @@ static const row rows[] = {
      "e2m1",
      "thu-ml/SageAttention d1a57a5, fp4_quantization_4d.cu; its fast-math division is taken as "
      "exact, FTZ kept",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16,
       .quotient = DP_QUOTIENT_RCP,
@@ -226,7 +226,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      "NVIDIA/Model-Optimizer a2fbac7, bmm2_qdq.py",
-     DP_POLICY_DECODE_AMAX,
+     DP_PRESET_DECODE_AMAX,
      false,
      {.block = 16,
       .ratio = DP_RATIO_OVER_MAX_D,
@@ -237,7 +237,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      "DD-DuDa/nvfp4_attn_kernel 5e70e90, page quantiser of K and V",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 16,
       .ratio = DP_RATIO_RCP,
@@ -248,7 +248,7 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      "MrHuff/fp4-fa4 edde9bcb, quantize_nvfp4_qk_folded_k64_scales; needs fold64.h",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      true,
      {.block = 16,
       .ratio = DP_RATIO_G_OVER,
@@ -260,7 +260,7 @@ static const row rows[] = {
      "e2m1",
      "MrHuff/fp4-fa4 edde9bcb, mxfp4_v3_quantize.cuh, mode RTE; codes of a byte-0 block are not "
      "pinned, 0 here",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 32,
       .scale = DP_SCALE_E8M0,
@@ -274,29 +274,29 @@ static const row rows[] = {
      "nvfp4",
      "e2m1",
      "MrHuff/fp4-fa4 edde9bcb, p_format_range_diagnostic.py: blocks of 32, E4M3(G*amax/6)/G",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 32, .payload = STRICT, .byte0 = DP_BYTE0_CODE_ZERO}},
     {"RANGE",
      "mxfp4",
      "e2m1",
      "MrHuff/fp4-fa4 edde9bcb, p_format_range_diagnostic.py: best of two steps",
-     DP_POLICY_FLAT,
+     DP_PRESET_FLAT,
      false,
      {.block = 32, .scale = DP_SCALE_E8M0, .rule = DP_RULE_BEST_L2, .payload = STRICT}},
 };
 
-size_t dp_policy_count(void)
+size_t dp_preset_count(void)
 {
     return sizeof rows / sizeof rows[0];
 }
 
-dp_policy dp_policy_at(size_t index)
+dp_preset dp_preset_at(size_t index)
 {
     const row *r = &rows[index];
-    dp_policy policy = {r->preset, r->format, r->source, r->global, r->fold64, r->recipe};
-    (void)dp_catalog_find(r->element, &policy.recipe.element);
-    return policy;
+    dp_preset preset = {r->preset, r->format, r->source, r->global, r->fold64, r->recipe};
+    (void)dp_catalog_find(r->element, &preset.recipe.element);
+    return preset;
 }
 
 static bool same_name(const char *name, const row *r)
@@ -310,13 +310,13 @@ static bool same_name(const char *name, const row *r)
     return own[i] == '\0' && name[i] == '\0';
 }
 
-bool dp_policy_find(const char *name, dp_policy *policy, dp_error *error)
+bool dp_preset_find(const char *name, dp_preset *preset, dp_error *error)
 {
     char known[900];
     size_t used = 0;
-    for (size_t i = 0; i < dp_policy_count(); i++) {
+    for (size_t i = 0; i < dp_preset_count(); i++) {
         if (same_name(name, &rows[i])) {
-            *policy = dp_policy_at(i);
+            *preset = dp_preset_at(i);
             return true;
         }
         if (used < sizeof known) {
@@ -327,13 +327,13 @@ bool dp_policy_find(const char *name, dp_policy *policy, dp_error *error)
     return dp_fail(error, "%.64s: no such recipe: name one of %s", name, known);
 }
 
-dp_global dp_policy_global(const dp_policy *policy, float amax)
+dp_global dp_preset_global(const dp_preset *preset, float amax)
 {
     dp_global global = {DP_GLOBAL_NONE, 1.0f};
-    if (policy->global == DP_POLICY_ENCODE_AMAX) {
+    if (preset->global == DP_PRESET_ENCODE_AMAX) {
         global.kind = DP_GLOBAL_DIV;
         global.value = dp_nvfp4_global_encode(amax);
-    } else if (policy->global == DP_POLICY_DECODE_AMAX) {
+    } else if (preset->global == DP_PRESET_DECODE_AMAX) {
         global.kind = DP_GLOBAL_MUL;
         global.value = dp_nvfp4_global_decode(amax);
     }
