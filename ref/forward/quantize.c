@@ -9,11 +9,12 @@
 #include "formats/e2m1.h"
 #include "formats/e4m3.h"
 #include "formats/e8m0.h"
+#include "formats/fold64.h"
 #include "formats/parallel.h"
 #include "ref/arith/f32_fast.h"
 #include "ref/forward/forward.h"
 
-enum { QK_BLOCK = 16, FOLD_CANDIDATES = 11 };
+enum { QK_BLOCK = 16 };
 
 static float from_bf16(uint16_t bits)
 {
@@ -56,67 +57,6 @@ static void quantize_row_plain(const dp_sfu *sfu, const float *x, size_t feature
     }
 }
 
-/* Index of the magnitude: how many midpoints |v| exceeds, ties down. */
-static int strict_index(float magnitude)
-{
-    return (magnitude > 0.25f) + (magnitude > 0.75f) + (magnitude > 1.25f) + (magnitude > 1.75f) +
-           (magnitude > 2.5f) + (magnitude > 3.5f) + (magnitude > 5.0f);
-}
-
-static const float GRID[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
-
-/* Squared error of the 32 paired values under a scale, summed in order. */
-static float fold_error(const float *low, const float *high, float s)
-{
-    float error = 0.0f;
-    for (int i = 0; i < 2 * QK_BLOCK; i++) {
-        const float x = i < QK_BLOCK ? low[i] : high[i - QK_BLOCK];
-        const float v = s > 0.0f ? x / s : 0.0f;
-        const float recon = copysignf(GRID[strict_index(fabsf(v))], v) * s;
-        error += (recon - x) * (recon - x);
-    }
-    return error;
-}
-
-static uint8_t fold_scale(const float *low, const float *high)
-{
-    static const float candidates[FOLD_CANDIDATES] = {0.25f, 0.3125f, 0.375f, 0.4375f, 0.5f, 0.625f,
-                                                      0.75f, 0.875f,  1.0f,   1.125f,  1.25f};
-    const float a = amax_of(low, QK_BLOCK);
-    const float b = amax_of(high, QK_BLOCK);
-    const float base = (a > b ? a : b) * dp_f32_from_bits(0x3E2AAAABu);
-    dp_e4m3 best = dp_e4m3_from_f32(base, DP_ENCODE_NONSAT);
-    float best_error = INFINITY;
-    for (int c = 0; c < FOLD_CANDIDATES; c++) {
-        const dp_e4m3 byte = dp_e4m3_from_f32(base * candidates[c], DP_ENCODE_NONSAT);
-        const float error = fold_error(low, high, dp_e4m3_to_f32(byte));
-        if (error < best_error) {
-            best_error = error;
-            best = byte;
-        }
-    }
-    return best.bits;
-}
-
-static void quantize_row_folded(const float *x, uint8_t *payload, uint8_t *scale)
-{
-    enum { PAIRS = DP_HEAD_DIM / QK_BLOCK / 2 };
-    for (int b = 0; b < PAIRS; b++) {
-        const float *low = x + (ptrdiff_t)b * QK_BLOCK;
-        const float *high = x + (ptrdiff_t)(b + PAIRS) * QK_BLOCK;
-        const dp_e4m3 byte = {fold_scale(low, high)};
-        const float s = dp_e4m3_to_f32(byte);
-        scale[b] = byte.bits;
-        scale[b + PAIRS] = byte.bits;
-        for (int i = 0; i < 2 * QK_BLOCK; i++) {
-            const size_t at =
-                (size_t)(i < QK_BLOCK ? b * QK_BLOCK + i : (b + PAIRS - 1) * QK_BLOCK + i);
-            const float v = s > 0.0f ? x[at] / s : 0.0f;
-            put_code(payload, at, (uint8_t)(strict_index(fabsf(v)) | (v < 0.0f ? 8 : 0)));
-        }
-    }
-}
-
 /* MXFP4 of 32 keys of one feature: the byte is the amplitude's, the payload x * 6 * 2^(127-u). */
 static void quantize_v_block(const float *x, const dp_switches *switches, uint8_t *payload,
                              uint8_t *scale)
@@ -154,7 +94,7 @@ static void quantize_row(const quantize_job *job, const float *row, uint8_t *pay
                          uint8_t *scale)
 {
     if (job->launch->policy.fold_k64 && job->out->features == DP_HEAD_DIM) {
-        quantize_row_folded(row, payload, scale);
+        dp_fold64_row(row, 1.0f, DP_SUM_TREE, payload, scale, NULL);
     } else {
         quantize_row_plain(job->launch->sfu, row, job->out->features, payload, scale);
     }
