@@ -80,24 +80,21 @@ static uint32_t round_term(term t, dp_f32_mode mode)
     if (field > 254) {
         return overflow(t.sign, mode.round);
     }
-    if (field < 1) {
-        if (mode.subnormal == DP_F32_FTZ_EXACT) {
-            return t.sign;
-        }
+    if (field < 1 && mode.subnormal == DP_F32_KEEP) {
         t.sig = dp_shift_right_sticky(t.sig, 1 - field);
         field = 1;
     }
     const uint64_t half = UINT64_C(1) << (DROP - 1);
     const uint64_t rest = t.sig & (2 * half - 1);
-    const uint64_t kept = t.sig >> DROP;
-    /* Adding the significand with its leading bit to field - 1 carries correctly in all cases. */
-    const uint32_t magnitude =
-        ((uint32_t)(field - 1) << 23) + (uint32_t)kept +
-        (rounds_up(rest, half, (kept & 1) != 0, t.sign, mode.round) ? 1u : 0u);
-    if (magnitude >= DP_F32_INF) {
-        return overflow(t.sign, mode.round);
+    uint32_t kept = (uint32_t)(t.sig >> DROP);
+    kept += rounds_up(rest, half, (kept & 1) != 0, t.sign, mode.round) ? 1u : 0u;
+    if (field < 1) { /* flushed, unless the judged value rounds up to 2^-126 */
+        const bool reaches = mode.subnormal == DP_F32_FTZ && field == 0 && kept == 2 * F32_MIN;
+        return reaches ? t.sign | F32_MIN : t.sign;
     }
-    return mode.subnormal != DP_F32_KEEP && magnitude < F32_MIN ? t.sign : t.sign | magnitude;
+    /* Adding the significand with its leading bit to field - 1 carries correctly in all cases. */
+    const uint32_t magnitude = ((uint32_t)(field - 1) << 23) + kept;
+    return magnitude >= DP_F32_INF ? overflow(t.sign, mode.round) : t.sign | magnitude;
 }
 
 /* x + y, both nonzero. */

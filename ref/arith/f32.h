@@ -21,13 +21,15 @@ typedef enum {
     DP_F32_RP  /* toward plus infinity */
 } dp_f32_round;
 
-/* What happens to subnormal numbers. PTX ISA 9.1 says of .ftz only that "subnormal inputs and
- * results" become sign-preserving zeros, not whether a result is judged before or after rounding;
- * the two readings differ only for exact results in [2^-126 - 2^-150, 2^-126) that round up. */
+/* What happens to subnormal numbers. PTX ISA 9.1 says of .ftz only that subnormal inputs and
+ * results become sign-preserving zeros, not whether a result is judged before or after rounding
+ * (IEEE 754-2019 7.5 allows both). The readings differ only for exact results within half an ulp
+ * below 2^-126. */
 typedef enum {
-    DP_F32_KEEP,     /* no .ftz: gradual underflow */
-    DP_F32_FTZ,      /* .ftz, a result is flushed if its rounded value is subnormal (default) */
-    DP_F32_FTZ_EXACT /* .ftz, a result is flushed if its exact value is below 2^-126 */
+    DP_F32_KEEP, /* no .ftz: gradual underflow */
+    DP_F32_FTZ,  /* .ftz, flushed if below 2^-126 after rounding to 24 bits with unbounded exponent:
+                    measured on an H200 (driver 580.159, CUDA 13.0); the default */
+    DP_F32_FTZ_EXACT /* .ftz, flushed if the exact value is below 2^-126 */
 } dp_f32_subnormal;
 
 typedef struct {

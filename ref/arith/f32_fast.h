@@ -33,20 +33,34 @@ static inline float dp_sub_rn_ftz(float a, float b)
     return dp_ftz_result(dp_ftz(a) - dp_ftz(b));
 }
 
-static inline float dp_mul_rn_ftz(float a, float b)
+/* The f32 of a double that is exact or rounded to odd, subnormals flushed, sign kept. Flushed is
+ * what rounds to less than 2^-126 in 24 bits: below 2^-126 - 2^-151, the midpoint that goes to the
+ * even 2^-126. A sum of two normal f32 needs no such care: it is a multiple of 2^-149. */
+static inline float dp_flush_round(double exact)
 {
-    return dp_ftz_result(dp_ftz(a) * dp_ftz(b));
+    const double tiny = 0x1.ffffffp-127;
+    uint64_t bits;
+    memcpy(&bits, &exact, sizeof bits);
+    const uint32_t sign = (uint32_t)(bits >> 32) & DP_F32_SIGN;
+    const uint32_t rounded = dp_f32_bits((float)exact);
+    const uint32_t flushed = exact < tiny && exact > -tiny ? sign : rounded;
+    return dp_f32_from_bits(dp_f32_bits_is_nan(rounded) ? DP_F32_NAN : flushed);
 }
 
-/* a * b + c rounded once to f32, subnormals kept, using doubles only.
+static inline float dp_mul_rn_ftz(float a, float b)
+{
+    return dp_flush_round((double)dp_ftz(a) * (double)dp_ftz(b)); /* 48 bits: exact */
+}
+
+/* a * b + c rounded to odd in a double, from any f32.
  *
  * The product of two f32 is exact in a double (48 bits, exponent in [-298, 255]). s is the sum
  * rounded to nearest and e its exact error (Knuth's two-sum; no overflow is possible). Where e is
  * not 0 the last bit of s is forced odd in the direction of e: that is the sum rounded to odd, and
- * a double rounded to odd has 53 >= 24 + 2 bits, so the conversion to f32 rounds as the exact sum
- * does (Boldo and Melquiond, IEEE TC 57(4), 2008), gradual underflow included. s with e != 0 is
- * never 0: a sum that cancels to 0 is exact. */
-static inline float dp_fma_by_doubles(float a, float b, float c)
+ * a double rounded to odd has 53 >= 24 + 2 bits, so a conversion to f32 rounds as the exact sum
+ * does (Boldo and Melquiond, IEEE TC 57(4), 2008), and it compares with an even double as the exact
+ * sum does. s with e != 0 is never 0: a sum that cancels to 0 is exact. */
+static inline double dp_fma_odd(float a, float b, float c)
 {
     const double product = (double)a * (double)b;
     const double addend = (double)c;
@@ -61,23 +75,29 @@ static inline float dp_fma_by_doubles(float a, float b, float c)
     bits = inexact ? (grows ? bits + 1 : bits - 1) : bits;
     double odd;
     memcpy(&odd, &bits, sizeof odd);
-    return (float)odd;
+    return odd;
 }
 
-/* a * b + c rounded once, subnormals kept. The hardware instruction where the compiler may use it.
- */
-static inline float dp_fma_rn(float a, float b, float c)
+/* a * b + c rounded once to f32, subnormals kept, NaN as the host makes it. */
+static inline float dp_fma_by_doubles(float a, float b, float c)
 {
-#if defined(__FMA__) || defined(__aarch64__)
-    return __builtin_fmaf(a, b, c);
-#else
-    return dp_fma_by_doubles(a, b, c);
-#endif
+    return (float)dp_fma_odd(a, b, c);
 }
 
+/* fma.rn.ftz. Where the compiler may use the hardware's fused multiply-add it decides all but the
+ * results of magnitude 2^-126, which may have been rounded up from a value to be flushed. */
 static inline float dp_fma_rn_ftz(float a, float b, float c)
 {
-    return dp_ftz_result(dp_fma_rn(dp_ftz(a), dp_ftz(b), dp_ftz(c)));
+    const float x = dp_ftz(a);
+    const float y = dp_ftz(b);
+    const float z = dp_ftz(c);
+#if defined(__FMA__) || defined(__aarch64__)
+    const float r = __builtin_fmaf(x, y, z);
+    if ((dp_f32_bits(r) & DP_F32_ABS) != 0x00800000u) {
+        return dp_ftz_result(r);
+    }
+#endif
+    return dp_flush_round(dp_fma_odd(x, y, z));
 }
 
 /* add.rm.ftz: round to nearest, then one step down if the exact error (two-sum) is negative.
