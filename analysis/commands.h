@@ -8,5 +8,6 @@
 #include "analysis/verb.h"
 
 dp_verb_main dp_cmd_bench;
+dp_verb_main dp_cmd_table;
 
 #endif

@@ -39,7 +39,7 @@ bool dp_style_of(bool json, bool csv, dp_style *style, dp_error *error)
 
 dp_report *dp_report_new(const char *title, const dp_column *columns, size_t count)
 {
-    dp_report *report = calloc(1, sizeof *report);
+    dp_report *report = count <= DP_REPORT_COLUMNS ? calloc(1, sizeof *report) : NULL;
     if (report != NULL) {
         report->title = title;
         report->columns = columns;
@@ -155,32 +155,41 @@ static const char *heading(const dp_column *column)
     return column->head != NULL ? column->head : column->key;
 }
 
+/* Width of a column in text: negative for text, which stands at the left. */
+static int column_width(const dp_report *report, size_t column)
+{
+    char text[64];
+    const dp_column *const spec = &report->columns[column];
+    size_t wide = strlen(heading(spec));
+    bool left = true;
+    for (size_t i = column; i < report->used; i += report->width) {
+        const size_t length = strlen(cell_text(&report->cells[i], spec->decimals, text));
+        wide = length > wide ? length : wide;
+        left = left && (report->cells[i].type == CELL_TEXT || report->cells[i].type == CELL_BLANK);
+    }
+    if (left && column + 1 == report->width) {
+        return 0; /* no blanks at the end of a line */
+    }
+    return left ? -(int)wide : (int)wide;
+}
+
 static void print_text(const dp_report *report, FILE *stream)
 {
     char text[64];
+    int widths[DP_REPORT_COLUMNS];
     if (report->title != NULL) {
         (void)fprintf(stream, "%s\n", report->title);
+    }
+    for (size_t column = 0; column < report->width; column++) {
+        widths[column] = column_width(report, column);
     }
     for (size_t row = 0; row <= dp_report_rows(report); row++) {
         for (size_t column = 0; column < report->width; column++) {
             const dp_column *const spec = &report->columns[column];
-            size_t wide = strlen(heading(spec));
-            bool left = true;
-            for (size_t i = column; i < report->used; i += report->width) {
-                const size_t length = strlen(cell_text(&report->cells[i], spec->decimals, text));
-                wide = length > wide ? length : wide;
-                left = left &&
-                       (report->cells[i].type == CELL_TEXT || report->cells[i].type == CELL_BLANK);
-            }
-            const char *shown = row == 0
-                                    ? heading(spec)
-                                    : cell_text(&report->cells[(row - 1) * report->width + column],
-                                                spec->decimals, text);
-            if (left && column + 1 == report->width) {
-                wide = 0;
-            }
-            (void)fprintf(stream, "%s%*s", column > 0 ? "  " : "", left ? -(int)wide : (int)wide,
-                          shown);
+            const size_t at = row > 0 ? (row - 1) * report->width + column : 0;
+            (void)fprintf(stream, "%s%*s", column > 0 ? "  " : "", widths[column],
+                          row == 0 ? heading(spec)
+                                   : cell_text(&report->cells[at], spec->decimals, text));
         }
         (void)fputc('\n', stream);
     }

@@ -20,7 +20,9 @@ typedef struct {
 
 typedef struct dp_report dp_report;
 
-/* The columns are kept by reference. NULL when memory is short. */
+enum { DP_REPORT_COLUMNS = 64 };
+
+/* The columns, at most DP_REPORT_COLUMNS, are kept by reference. NULL when memory is short. */
 dp_report *dp_report_new(const char *title, const dp_column *columns, size_t count);
 void dp_report_free(dp_report *report);
 

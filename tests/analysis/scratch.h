@@ -87,19 +87,26 @@ typedef struct {
     char err[8192];
 } dp_run;
 
-/* Run "directp ARGUMENTS" through the shell. */
-static inline void run_directp(dp_run *run, const char *arguments)
+/* Run "directp ARGUMENTS" through the shell, standard output to `out`. */
+static inline void run_directp_into(dp_run *run, const char *arguments, const char *out)
 {
     char line[8192];
     const char *command = getenv("DIRECTP");
     ck_assert_msg(command != NULL, "DIRECTP is not set");
-    const char *out = scratch("run.out");
     const char *err = scratch("run.err");
     (void)snprintf(line, sizeof line, "'%s' %s > '%s' 2> '%s'", command, arguments, out, err);
     const int status = system(line);
     run->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    (void)scratch_text(out, run->out, sizeof run->out);
+    run->out[0] = '\0';
     (void)scratch_text(err, run->err, sizeof run->err);
+}
+
+/* The same with its output kept. */
+static inline void run_directp(dp_run *run, const char *arguments)
+{
+    const char *out = scratch("run.out");
+    run_directp_into(run, arguments, out);
+    (void)scratch_text(out, run->out, sizeof run->out);
 }
 
 /* The command refused: exit status 2, nothing on standard output, one line on standard error that
