@@ -66,7 +66,7 @@ DP_INLINE dp_e8m0 dp_e8m0_from_f32(float x, dp_e8m0_encode how)
     /* In a subnormal f32 the power 2^-127 is bit 22; from there down to zero code 0 is nearest. */
     const uint32_t rest = code == 0 ? (magnitude > 0x400000u ? (magnitude - 0x400000u) << 1 : 0u)
                                     : magnitude & 0x7FFFFFu;
-    const uint32_t half = 0x400000u;
+    const uint32_t tie = 0x400000u;
     bool away = false;
     switch (how.round) {
     case DP_E8M0_UP:
@@ -75,10 +75,10 @@ DP_INLINE dp_e8m0 dp_e8m0_from_f32(float x, dp_e8m0_encode how)
     case DP_E8M0_DOWN:
         break;
     case DP_E8M0_NEAREST_EVEN:
-        away = rest > half || (rest == half && (code & 1u) != 0);
+        away = rest > tie || (rest == tie && (code & 1u) != 0);
         break;
     case DP_E8M0_NEAREST_UP:
-        away = rest >= half;
+        away = rest >= tie;
         break;
     }
     code += away ? 1u : 0u;

@@ -185,7 +185,7 @@ DP_INLINE bool dp_minifloat_is_inf(uint32_t code, dp_minifloat f)
 DP_INLINE bool dp_minifloat_rounds_away(uint64_t quotient, uint64_t rest, unsigned shift,
                                         bool negative, dp_encode how)
 {
-    const uint64_t half = (uint64_t)1 << (shift - 1u);
+    const uint64_t tie = (uint64_t)1 << (shift - 1u);
     switch (how.round) {
     case DP_RZ:
         return false;
@@ -194,9 +194,9 @@ DP_INLINE bool dp_minifloat_rounds_away(uint64_t quotient, uint64_t rest, unsign
     case DP_RD:
         return rest != 0 && negative;
     case DP_RN_TIES_ZERO:
-        return rest > half;
+        return rest > tie;
     case DP_RN_TIES_AWAY:
-        return rest >= half;
+        return rest >= tie;
     case DP_RS: {
         /* Discarded bits below the random ones are cut off, as the hardware's adder does [F8]. */
         const unsigned n = how.random_bits;
@@ -205,7 +205,7 @@ DP_INLINE bool dp_minifloat_rounds_away(uint64_t quotient, uint64_t rest, unsign
         return ((fraction + (how.random & mask)) >> n) != 0;
     }
     default:
-        return rest > half || (rest == half && (quotient & 1u) != 0);
+        return rest > tie || (rest == tie && (quotient & 1u) != 0);
     }
 }
 
