@@ -18,13 +18,40 @@ typedef struct {
 
 bool dp_mma_path_available(dp_mma_path path)
 {
-    return path == DP_MMA_PATH_AUTO || path == DP_MMA_PATH_PORTABLE;
+    switch (path) {
+    case DP_MMA_PATH_AUTO:
+    case DP_MMA_PATH_PORTABLE:
+        return true;
+#if defined(__x86_64__)
+    case DP_MMA_PATH_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case DP_MMA_PATH_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512vnni");
+#endif
+    default:
+        return false;
+    }
 }
 
-static dp_gemm_kernel *kernel_of(dp_mma_path path, const dp_mma_desc *desc)
+static dp_gemm_kernel *kernel_of(dp_mma_path path, const dp_mma_matrix *a)
 {
+#if defined(__x86_64__)
+    const bool grouped = a->desc->family == DP_MMA_GROUPED;
+    if (!a->decoded->vector || path == DP_MMA_PATH_PORTABLE) {
+        return dp_gemm_portable;
+    }
+    if (path == DP_MMA_PATH_AVX512 ||
+        (path == DP_MMA_PATH_AUTO && dp_mma_path_available(DP_MMA_PATH_AVX512))) {
+        return grouped ? dp_gemm_grouped_avx512 : dp_gemm_fused_avx512;
+    }
+    if (path == DP_MMA_PATH_AVX2 || dp_mma_path_available(DP_MMA_PATH_AVX2)) {
+        return grouped ? dp_gemm_grouped_avx2 : dp_gemm_fused_avx2;
+    }
+#endif
     (void)path;
-    (void)desc;
+    (void)a;
     return dp_gemm_portable;
 }
 
@@ -83,7 +110,7 @@ bool dp_mma_multiply(const dp_mma_matrix *a, const dp_mma_matrix *b, const float
                 .d = d,
                 .d_stride = d_stride,
                 .column_tiles = (b->rows + TILE_COLUMNS - 1) / TILE_COLUMNS,
-                .kernel = kernel_of(how.path, a->desc)};
+                .kernel = kernel_of(how.path, a)};
     dp_parallel_for(how.threads, (a->rows + TILE_ROWS - 1) / TILE_ROWS * work.column_tiles, 1,
                     run_tiles, &work);
     return true;

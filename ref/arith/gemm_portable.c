@@ -30,6 +30,17 @@ uint32_t dp_gemm_one(const dp_mma_matrix *a, const dp_mma_matrix *b, size_t m, s
                             c);
 }
 
+void dp_gemm_repair(const dp_mma_matrix *a, const dp_mma_matrix *b, size_t m, size_t panel,
+                    size_t s, uint32_t bad, const uint32_t *c, uint32_t *d)
+{
+    for (size_t lane = 0; lane < DP_GEMM_LANES; lane++) {
+        const size_t n = panel * DP_GEMM_LANES + lane;
+        if (((bad >> lane) & 1u) != 0 && n < b->rows) {
+            d[lane] = dp_gemm_one(a, b, m, n, s, c[lane]);
+        }
+    }
+}
+
 void dp_gemm_portable(const dp_mma_matrix *a, const dp_mma_matrix *b, size_t row, size_t row_end,
                       size_t column, size_t column_end, const float *c, size_t c_stride, float *d,
                       size_t d_stride)

@@ -18,6 +18,26 @@ static void *take(arena *memory, size_t count, size_t size)
     return at;
 }
 
+static void lay_out_vector(struct dp_mma_decoded *x, const dp_mma_matrix *matrix, arena *memory)
+{
+    const size_t lines = dp_gemm_lines(matrix);
+    const size_t rows = matrix->side == DP_MMA_SIDE_A ? lines : lines * DP_GEMM_LANES;
+    x->span = take(memory, lines * matrix->steps, sizeof *x->span);
+    if (matrix->desc->family == DP_MMA_GROUPED) {
+        const size_t groups = rows * matrix->steps * DP_GEMM_GROUPS;
+        x->bytes = take(memory, rows * x->padded_k, sizeof *x->bytes);
+        x->factor = take(memory, groups, sizeof *x->factor);
+        x->m = take(memory, groups, sizeof *x->m);
+        x->exp = take(memory, groups, sizeof *x->exp);
+        x->nonzero = take(memory, groups, sizeof *x->nonzero);
+        x->bias = take(memory, groups, sizeof *x->bias);
+    } else {
+        x->value = take(memory, rows * x->padded_k, sizeof *x->value);
+        x->exponent = take(memory, rows * x->padded_k, sizeof *x->exponent);
+        x->scale_exp = take(memory, rows * matrix->steps, sizeof *x->scale_exp);
+    }
+}
+
 static void lay_out(struct dp_mma_decoded *x, const dp_mma_matrix *matrix, arena *memory)
 {
     const dp_mma_desc *desc = matrix->desc;
@@ -28,6 +48,10 @@ static void lay_out(struct dp_mma_decoded *x, const dp_mma_matrix *matrix, arena
     x->terms = grouped ? NULL : take(memory, elements, sizeof *x->terms);
     x->codes = grouped ? take(memory, elements, sizeof *x->codes) : NULL;
     x->scale = take(memory, matrix->rows * x->scales, sizeof *x->scale);
+    x->vector = dp_gemm_has_vector(desc, &matrix->switches);
+    if (x->vector) {
+        lay_out_vector(x, matrix, memory);
+    }
 }
 
 static bool reserve(dp_mma_matrix *matrix, dp_error *error)
@@ -39,6 +63,7 @@ static bool reserve(dp_mma_matrix *matrix, dp_error *error)
     if (matrix->capacity < measure.used) {
         free(matrix->memory);
         matrix->capacity = 0;
+        matrix->decoded = NULL;
         matrix->memory = malloc(measure.used);
         if (matrix->memory == NULL) {
             return dp_fail(error, "matrix: %zu bytes are not available: use smaller tiles",
@@ -151,6 +176,9 @@ bool dp_mma_prepare(dp_mma_matrix *matrix, const dp_mma_desc *desc, const dp_mma
     }
     decode_elements(matrix, source);
     decode_scales(matrix, source);
+    if (matrix->decoded->vector) {
+        dp_gemm_pack(matrix);
+    }
     return true;
 }
 
