@@ -9,5 +9,7 @@
 
 dp_verb_main dp_cmd_bench;
 dp_verb_main dp_cmd_table;
+dp_verb_main dp_cmd_plot;
+dp_verb_main dp_cmd_range;
 
 #endif
