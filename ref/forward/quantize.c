@@ -35,7 +35,7 @@ static float amax_of(const float *x, size_t n)
 static void put_code(uint8_t *payload, size_t i, uint8_t code)
 {
     uint8_t *byte = &payload[i / 2];
-    *byte = (uint8_t)(i % 2 == 0 ? (*byte & 0xF0u) | code : (*byte & 0x0Fu) | code << 4);
+    *byte = (uint8_t)(i % 2 == 0 ? (*byte & 0xF0u) | code : (*byte & 0x0Fu) | (uint32_t)code << 4);
 }
 
 /* Ordinary NVFP4 of one row as the HAO tensor maker calls it: scale E4M3(amax * rcp(6)), elements
