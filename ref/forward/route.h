@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The standard paths: attention that computes an exponential and rounds it, as other kernels do.
+ * One emulator, its switches a row of a table, each row with its provenance. Rules [R..] of
+ * ROUTES.md.
+ */
+#ifndef DP_REF_FORWARD_ROUTE_H
+#define DP_REF_FORWARD_ROUTE_H
+
+#include "ref/forward/forward.h"
+
+DP_BEGIN_C
+
+/* Format of an operand of a matrix product [R1]. */
+typedef enum {
+    DP_OPERAND_BF16,
+    DP_OPERAND_E4M3,  /* plain E4M3, RNE, saturating                                     */
+    DP_OPERAND_MXFP8, /* E4M3, E8M0 per 32: ceil of log2(amax/448)                       */
+    DP_OPERAND_NVFP4, /* E2M1, E4M3 per 16: E4M3(amax rcp(6)), x rcp(scale)              */
+    DP_OPERAND_MXFP4  /* E2M1, E8M0 amplitude per 32, as V of Direct-P (value code/6)    */
+} dp_operand_format;
+
+/* How one block of probabilities gets its scale and its payload [R4]. */
+typedef enum {
+    DP_P_PLAIN,     /* no block scale: cvt(P)                                               */
+    DP_P_MAX_SIXTH, /* SFf = fl(max P * 1/6), payload E2M1(P * 1/max(SFf, floor))           */
+    DP_P_EX2_BLOCK, /* SFf = ex2(block max + z offset - sf_bias), payload E2M1(P / SFf)     */
+    DP_P_LOG2,      /* b = max(z) - log2(max payload); payload cvt(ex2(z - b)), SFf = ex2(b) */
+    DP_P_LOG2_CEIL, /* the same with b = ceil(...), exact in E8M0                           */
+    DP_P_ROUNDED    /* SF = E4M3(min(max P * lift / 6, 448)), payload E2M1(P / (SF / lift)) */
+} dp_p_rule;
+
+/* What the row sum adds up [R5]. */
+typedef enum {
+    DP_SUM_UNROUNDED,  /* P before any rounding                        */
+    DP_SUM_BF16,       /* P rounded to BF16                            */
+    DP_SUM_REPRESENTED /* decoded payload times decoded scale          */
+} dp_sum_source;
+
+typedef struct {
+    const char *name;
+    const char *provenance;
+    dp_operand_format qk; /* Q and K, blocks along the head dimension */
+    dp_operand_format v;  /* V, blocks along the keys                 */
+    dp_operand_format p;
+    dp_p_rule rule;
+    float offset_log2;    /* added to the log2 scores before the exponential                     */
+    float threshold_log2; /* the maximum is kept while the new one exceeds it by at most this     */
+    float sf_bias;        /* EX2_BLOCK                                                            */
+    float lift;           /* ROUNDED, and G of LOG2 and MAX_SIXTH: factor inside the scale only   */
+    float divisor_floor;  /* MAX_SIXTH: SFf is at least this when it divides                      */
+    dp_sum_source sum;
+    bool fresh;     /* each tile accumulates alone, then joins O in f32                     */
+    bool ascending; /* key tiles first to last                                              */
+    const char *polynomial; /* lanes that take the polynomial 2^x, by name; "off" for none */
+    float lse_offset_log2;  /* removed from the LSE  */
+    bool floor0; /* maxima of the first tile visited are at least 0                      */
+} dp_route;
+
+size_t dp_route_count(void);
+const dp_route *dp_route_at(size_t index);
+bool dp_route_find(const char *name, dp_route *route, dp_error *error);
+
+/* What happened to P, over all visible blocks. */
+typedef struct {
+    uint64_t blocks, flushed;  /* blocks of P; those with a zero scale and a nonzero maximum */
+    uint64_t codes, saturated; /* payload codes; those cut to the largest                    */
+    uint64_t nonfinite_rows;   /* output rows with a NaN or Inf                              */
+} dp_route_stats;
+
+/* Run a route. o: [batch][q_head][queries][dim] bf16 bits; lse [batch][q_head][queries], natural
+ * log, may be NULL; stats may be NULL. sfu NULL: exact. mma NULL: defaults. */
+bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_switches *mma,
+                  const dp_sfu *sfu, int threads, uint16_t *o, float *lse, dp_route_stats *stats,
+                  dp_error *error);
+
+/* ---- single stages ------------------------------------------------------------------------- */
+
+/* P of one row of one key tile. */
+typedef struct {
+    uint16_t code[DP_TILE]; /* one code (or bf16 word) a key              */
+    uint8_t scale[DP_TILE / 16];
+    float sum; /* what the tile adds to the row sum          */
+    uint64_t flushed, saturated;
+} dp_route_p;
+
+/* Running state of a row. Start with maximum = -Inf, sum = 0. */
+typedef struct {
+    float maximum; /* raw units */
+    float sum;
+} dp_route_row;
+
+/* One row, one key tile: updates the state, writes P, returns the factor that O is multiplied by.
+ * c: softmax scale * log2(e) in f32. first: the first tile visited. */
+float dp_route_tile(const dp_route *route, const dp_sfu *sfu, float c, bool first, const float *raw,
+                    dp_route_row *row, dp_route_p *p);
+
+DP_END_C
+
+#endif

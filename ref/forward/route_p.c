@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The softmax of a standard path, one row of one key tile at a time [R2]..[R5].
+ */
+#include <math.h>
+
+#include "formats/bf16.h"
+#include "formats/e2m1.h"
+#include "formats/e4m3.h"
+#include "formats/e8m0.h"
+#include "ref/arith/exp2_poly.h"
+#include "ref/arith/f32_fast.h"
+#include "ref/forward/route.h"
+
+#define LOG2_6   2.584962500721156f
+#define LOG2_448 8.807354922057604f
+
+static size_t block_of(dp_operand_format p)
+{
+    return p == DP_OPERAND_NVFP4 ? 16 : (p == DP_OPERAND_MXFP8 || p == DP_OPERAND_MXFP4 ? 32 : 0);
+}
+
+static float exponential(const dp_sfu *sfu, const dp_exp2_lanes *lanes, size_t lane, float x)
+{
+    return lanes != NULL && dp_exp2_lane_is_poly(lanes, (unsigned)lane)
+               ? dp_exp2_poly_fast(x, DP_EXP2_DEFAULT_DEGREE)
+               : dp_ex2_approx_ftz(sfu, x);
+}
+
+static float largest_of(const float *x, size_t n, float start)
+{
+    for (size_t i = 0; i < n; i++) {
+        start = x[i] > start ? x[i] : start;
+    }
+    return start;
+}
+
+/* Sum of n values as the kernels reduce them: four packed accumulators, element i in accumulator
+ * (i mod 8) / 2, lane i mod 2; `first` joins accumulator 0, lane 0 [R5]. */
+static float packed_sum(const float *x, size_t n, float first)
+{
+    float lane[8] = {first, 0, 0, 0, 0, 0, 0, 0};
+    for (size_t i = 0; i < n; i++) {
+        lane[i % 8] = dp_add_rn_ftz(lane[i % 8], x[i]);
+    }
+    float pair[2];
+    for (int l = 0; l < 2; l++) {
+        pair[l] = dp_add_rn_ftz(dp_add_rn_ftz(lane[l], lane[2 + l]),
+                                dp_add_rn_ftz(lane[4 + l], lane[6 + l]));
+    }
+    return dp_add_rn_ftz(pair[0], pair[1]);
+}
+
+static float decoded(dp_operand_format format, uint16_t code)
+{
+    const dp_e2m1 e2m1 = {(uint8_t)code};
+    const dp_e4m3 e4m3 = {(uint8_t)code};
+    const dp_bf16 bf16 = {code};
+    switch (format) {
+    case DP_OPERAND_BF16:
+        return dp_bf16_to_f32(bf16);
+    case DP_OPERAND_E4M3:
+    case DP_OPERAND_MXFP8:
+        return dp_e4m3_to_f32(e4m3);
+    default:
+        return dp_e2m1_to_f32(e2m1);
+    }
+}
+
+static uint16_t encoded(dp_operand_format format, float x, uint64_t *saturated)
+{
+    switch (format) {
+    case DP_OPERAND_BF16:
+        return dp_bf16_from_f32(x, DP_ENCODE_NONSAT).bits;
+    case DP_OPERAND_E4M3:
+    case DP_OPERAND_MXFP8:
+        *saturated += x > 464.0f;
+        return dp_e4m3_from_f32(x, DP_ENCODE_PTX).bits;
+    default:
+        *saturated += x > 7.0f;
+        return dp_e2m1_from_f32(x, DP_ENCODE_PTX).bits;
+    }
+}
+
+/* The scale before it is rounded, the byte, and what the log2 scores of the block are lowered by.
+ */
+typedef struct {
+    float unrounded;
+    uint8_t byte;
+    float lowered; /* LOG2: b */
+} block_scale;
+
+static uint8_t e4m3_byte(float x)
+{
+    return dp_e4m3_from_f32(x, DP_ENCODE_PTX).bits;
+}
+
+static block_scale scale_of(const dp_route *route, const dp_sfu *sfu, const float *z,
+                            const float *p, size_t n)
+{
+    block_scale s = {0.0f, 0, 0.0f};
+    const float sixth = dp_f32_from_bits(0x3E2AAAABu);
+    const float top = route->p == DP_OPERAND_MXFP8 ? LOG2_448 : LOG2_6;
+    const float z_max = largest_of(z, n, -INFINITY);
+    const float clamped = z_max > -100.0f ? z_max : -100.0f;
+    switch (route->rule) {
+    case DP_P_MAX_SIXTH:
+        s.unrounded = dp_mul_rn_ftz(largest_of(p, n, 0.0f), sixth);
+        s.byte = e4m3_byte(dp_mul_rn_ftz(s.unrounded, route->lift));
+        break;
+    case DP_P_EX2_BLOCK:
+        s.unrounded = dp_ex2_approx_ftz(sfu, dp_sub_rn_ftz(z_max, route->sf_bias));
+        s.byte = e4m3_byte(s.unrounded);
+        break;
+    case DP_P_LOG2:
+        s.lowered = dp_sub_rn_ftz(clamped, top);
+        s.unrounded = dp_ex2_approx_ftz(sfu, s.lowered);
+        s.byte = z_max == -INFINITY ? 0 : e4m3_byte(dp_mul_rn_ftz(s.unrounded, route->lift));
+        break;
+    case DP_P_LOG2_CEIL: {
+        s.lowered = ceilf(dp_sub_rn_ftz(clamped, top));
+        s.unrounded = dp_ex2_approx_ftz(sfu, s.lowered);
+        s.byte = z_max == -INFINITY ? 0 : dp_e8m0_from_f32(s.unrounded, dp_e8m0_encode_down()).bits;
+        break;
+    }
+    case DP_P_ROUNDED: {
+        const float wanted =
+            dp_mul_rn_ftz(dp_mul_rn_ftz(largest_of(p, n, 0.0f), sixth), route->lift);
+        s.byte = e4m3_byte(wanted > 448.0f ? 448.0f : wanted);
+        s.unrounded = wanted;
+        break;
+    }
+    default:
+        break;
+    }
+    return s;
+}
+
+/* What P is divided by (or multiplied with) before its payload is rounded. */
+static float payload_value(const dp_route *route, block_scale s, float p)
+{
+    const dp_e4m3 byte = {s.byte};
+    switch (route->rule) {
+    case DP_P_MAX_SIXTH: {
+        const float d = s.unrounded > route->divisor_floor ? s.unrounded : route->divisor_floor;
+        return dp_mul_rn_ftz(p, dp_ftz_result(1.0f / d));
+    }
+    case DP_P_EX2_BLOCK:
+        return dp_ftz_result(p / s.unrounded); /* 0/0 is NaN, code +6, under a scale of 0 */
+    case DP_P_ROUNDED: {
+        const float scale = dp_e4m3_to_f32(byte) / route->lift;
+        return scale > 0.0f ? p / scale : 0.0f;
+    }
+    default:
+        return p;
+    }
+}
+
+static bool is_log2(const dp_route *route)
+{
+    return route->rule == DP_P_LOG2 || route->rule == DP_P_LOG2_CEIL;
+}
+
+static float represented_scale(const dp_route *route, uint8_t byte)
+{
+    const dp_e4m3 e4m3 = {byte};
+    const dp_e8m0 e8m0 = {byte};
+    return route->p == DP_OPERAND_NVFP4 ? dp_e4m3_to_f32(e4m3) / route->lift : dp_e8m0_to_f32(e8m0);
+}
+
+/* One block: payload codes, scale byte, and its part of the row sum into values[] (or its total).
+ */
+static float quantize_block(const dp_route *route, const dp_sfu *sfu, const float *z, float *p,
+                            size_t n, uint16_t *code, uint8_t *byte, dp_route_p *stats)
+{
+    const block_scale s = scale_of(route, sfu, z, p, n);
+    float represented = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        if (is_log2(route)) {
+            p[i] =
+                z[i] == -INFINITY ? 0.0f : dp_ex2_approx_ftz(sfu, dp_sub_rn_ftz(z[i], s.lowered));
+        }
+        code[i] = encoded(route->p, payload_value(route, s, p[i]), &stats->saturated);
+        represented += decoded(route->p, code[i]);
+    }
+    *byte = s.byte;
+    stats->flushed += s.byte == 0 && s.unrounded > 0.0f && route->p == DP_OPERAND_NVFP4;
+    if (route->sum == DP_SUM_REPRESENTED) {
+        return dp_mul_rn_ftz(represented, represented_scale(route, s.byte));
+    }
+    return is_log2(route) ? dp_mul_rn_ftz(packed_sum(p, n, 0.0f), s.unrounded) : 0.0f;
+}
+
+/* The new maximum, and the factor for what is already there [R3]. */
+static float advance(const dp_route *route, const dp_sfu *sfu, float c, bool first,
+                     const float *raw, dp_route_row *row)
+{
+    const float start = first && route->floor0 ? 0.0f : row->maximum;
+    const float fresh = largest_of(raw, DP_TILE, start);
+    const float old = row->maximum;
+    row->maximum = fresh;
+    if (old == -INFINITY) {
+        return 0.0f;
+    }
+    const float t = dp_mul_rn_ftz(dp_sub_rn_ftz(old, fresh), c);
+    if (route->threshold_log2 > 0.0f && t >= -route->threshold_log2) {
+        row->maximum = old;
+        return 1.0f;
+    }
+    return dp_ex2_approx_ftz(sfu, t);
+}
+
+float dp_route_tile(const dp_route *route, const dp_sfu *sfu, float c, bool first, const float *raw,
+                    dp_route_row *row, dp_route_p *out)
+{
+    const float factor = advance(route, sfu, c, first, raw, row);
+    const float safe = row->maximum == -INFINITY ? 0.0f : row->maximum;
+    const float bias = dp_fma_rn_ftz(-safe, c, route->offset_log2);
+    const dp_exp2_lanes *lanes = dp_exp2_lanes_by_name(route->polynomial);
+    float z[DP_TILE], p[DP_TILE];
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < DP_TILE; i++) {
+        z[i] = dp_fma_rn_ftz(raw[i], c, bias);
+        p[i] = is_log2(route) ? 0.0f : exponential(sfu, lanes, i, z[i]);
+        if (route->sum == DP_SUM_BF16) {
+            p[i] = dp_bf16_to_f32(dp_bf16_from_f32(p[i], DP_ENCODE_NONSAT));
+        }
+    }
+    const float carried = dp_mul_rn_ftz(row->sum, factor);
+    const size_t n = block_of(route->p);
+    float blocks = 0.0f;
+    for (size_t b = 0; n > 0 && b < DP_TILE / n; b++) {
+        blocks = dp_add_rn_ftz(blocks, quantize_block(route, sfu, z + b * n, p + b * n, n,
+                                                      out->code + b * n, &out->scale[b], out));
+    }
+    float plain = 0.0f;
+    for (size_t i = 0; n == 0 && i < DP_TILE; i++) {
+        out->code[i] = encoded(route->p, p[i], &out->saturated);
+        plain += decoded(route->p, out->code[i]);
+    }
+    if (n > 0 && (is_log2(route) || route->sum == DP_SUM_REPRESENTED)) {
+        row->sum = dp_add_rn_ftz(carried, blocks);
+    } else if (route->sum == DP_SUM_REPRESENTED) {
+        row->sum = dp_add_rn_ftz(carried, plain);
+    } else {
+        row->sum = packed_sum(p, DP_TILE, carried);
+    }
+    out->sum = row->sum;
+    return factor;
+}

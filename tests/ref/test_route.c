@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The standard paths: decoded block maxima against the published table of the routes, flush
+ * thresholds, LSE offsets, saturation of a stale maximum.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "formats/bf16.h"
+#include "formats/e2m1.h"
+#include "formats/e4m3.h"
+#include "ref/forward/route.h"
+#include "support.h"
+
+enum { COLUMNS = 6 };
+
+/* r = exp(block maximum - row maximum); decoded payload times scale of that block maximum, relative
+ * to p: HAO (G=1; exactly 2^-10 is a tie that one ulp of ex2 decides), G=320, two-level, single
+ * level, DuDa at p = 256 r, Model-Optimizer. */
+static const struct {
+    double r;
+    double decoded[COLUMNS];
+} GOLDEN[] = {
+    {1, {1, 1, 1, 1.03125, 1.03125, 1}},
+    {0.9, {.875, .9, .928571, .9375, .9375, .928571}},
+    {0.5, {.5, .5, .5, .515625, .515625, .5}},
+    {0.3, {.3125, .3, .285714, .304688, .304688, .285714}},
+    {0.1, {.101563, .1, .0982143, .105469, .105469, .0982143}},
+    {0.01, {.00976563, .0101563, .0100446, .0117188, .0102539, .0100446}},
+    {1e-3, {.00195313, .000976563, .000976563, 0, .00100708, .000976563}},
+    {0.9999995 / 1024, {0, .000976563, .000976563, 0, .00100708, .000976563}},
+    {1e-5, {0, 1.2207e-5, 8.7193e-6, 0, 0, 8.7193e-6}},
+    {3e-6, {0, 0, 4.3597e-6, 0, 0, 2.9064e-6}},
+    {2.2e-6, {0, 0, 4.3597e-6, 0, 0, 2.1798e-6}},
+    {2.1e-6, {0, 0, 0, 0, 0, 0}},
+};
+
+static dp_route find(const char *name)
+{
+    dp_route route;
+    dp_error error = {""};
+    ck_assert_msg(dp_route_find(name, &route, &error), "%s", error.text);
+    return route;
+}
+
+static double decoded_maximum(const dp_route *route, double r, double ahead, double unit)
+{
+    float raw[DP_TILE];
+    for (int j = 0; j < DP_TILE; j++) {
+        raw[j] = -INFINITY;
+    }
+    /* c = 1, so raw scores are in octaves; block 1 holds the maximum looked at */
+    raw[16] = (float)(log2(r) + ahead);
+    dp_route_row row = {0.0f, 1.0f};
+    dp_route_p p;
+    dp_route_tile(route, dp_sfu_exact(), 1.0f, false, raw, &row, &p);
+    const dp_e2m1 code = {(uint8_t)p.code[16]};
+    const dp_e4m3 scale = {p.scale[1]};
+    return (double)dp_e2m1_to_f32(code) * (double)dp_e4m3_to_f32(scale) / unit;
+}
+
+START_TEST(block_maxima_as_published)
+{
+    dp_route route[COLUMNS] = {find("hao-nv-nv"), find("stabilised"), find("sage3"),
+                               find("fastvideo"), find("duda"),       find("modelopt")};
+    route[1].lift = 320.0f;
+    static const double unit[COLUMNS] = {6, 6 * 320, 2688, 1, 256, 2688};
+    dp_tally tally = {0};
+    for (size_t i = 0; i < sizeof GOLDEN / sizeof GOLDEN[0]; i++) {
+        for (int c = 0; c < COLUMNS; c++) {
+            const double got = decoded_maximum(&route[c], GOLDEN[i].r, c == 4 ? 8.0 : 0.0, unit[c]);
+            const double expected = GOLDEN[i].decoded[c];
+            if (!dp_tally_check(&tally, fabs(got - expected) <= 1.3e-5 * expected)) {
+                printf("%s %g %.9g %.9g\n", route[c].name, GOLDEN[i].r, got, expected);
+                dp_tally_note(&tally, "%s at r = %g: %.7g, published %.7g", route[c].name,
+                              GOLDEN[i].r, got, expected);
+            }
+        }
+    }
+    dp_assert_tally(tally, 72);
+}
+END_TEST
+
+/* Whole blocks vanish at the thresholds of the formats: 2^-10/448 two-level, 2^-10 HAO, 6 * 2^-10
+ * single. */
+START_TEST(flush_thresholds)
+{
+    static const struct {
+        const char *route;
+        double threshold;
+    } cases[] = {{"sage3", 0x1p-10 / 448},
+                 {"modelopt", 0x1p-10 / 448},
+                 {"hao-nv-nv", 0x1p-10},
+                 {"fastvideo", 6 * 0x1p-10}};
+    for (int i = 0; i < 4; i++) {
+        const dp_route route = find(cases[i].route);
+        ck_assert(decoded_maximum(&route, cases[i].threshold * 0.9999, 0, 1) == 0.0);
+        ck_assert(decoded_maximum(&route, cases[i].threshold * 1.0001, 0, 1) > 0.0);
+    }
+}
+END_TEST
+
+/* Case 78: tile 2 is ln 2 above a maximum that may lag: 2 * 256 = 512 is cut to 448. */
+START_TEST(case_78_stale_maximum_saturates)
+{
+    static const struct {
+        const char *route;
+        double ratio;
+        bool saturates;
+    } cases[] = {{"fa4-fp8-offset8-threshold8", 0.875, true},
+                 {"fa4-fp8-offset4", 1.0, false},
+                 {"fa4-fp8", 1.0, false}};
+    for (int i = 0; i < 3; i++) {
+        const dp_route route = find(cases[i].route);
+        float raw[DP_TILE];
+        for (int j = 0; j < DP_TILE; j++) {
+            raw[j] = -INFINITY;
+        }
+        raw[0] = 1.0f;
+        dp_route_row row = {0.0f, 0.0f};
+        dp_route_p p;
+        const float factor = dp_route_tile(&route, dp_sfu_exact(), 1.0f, false, raw, &row, &p);
+        const dp_e4m3 code = {(uint8_t)p.code[0]};
+        ck_assert(fabs((double)dp_e4m3_to_f32(code) / (double)row.sum - cases[i].ratio) < 1e-6);
+        ck_assert_int_eq(p.saturated > 0, cases[i].saturates);
+        ck_assert(factor == (route.threshold_log2 > 0 ? 1.0f : 0.5f));
+    }
+}
+END_TEST
+
+/* One tile of equal scores: LSE is ln(128) plus whatever offset a route forgets to remove. */
+START_TEST(case_88_lse_offsets)
+{
+    static const struct {
+        const char *route;
+        double offset;
+    } cases[] = {{"fa4-bf16", 0},
+                 {"fa4-fp8", 0},
+                 {"hao-nv-fp8", 0},
+                 {"sage3", 0},
+                 {"hao-nv-nv", 1.791759},
+                 {"hao-nv-nv-log2", 1.791759},
+                 {"duda", 0},
+                 {"hao-nv-mxfp8", 6.104793},
+                 {"modelopt", 0}};
+    uint16_t q[128 * 64], k[128 * 64], o[128 * 64];
+    float lse[128];
+    for (size_t i = 0; i < 128 * 64; i++) {
+        q[i] = 0;
+        k[i] = 0x3F80;
+    }
+    const dp_attention in = {.batch = 1,
+                             .q_heads = 1,
+                             .kv_heads = 1,
+                             .queries = 128,
+                             .keys = 128,
+                             .dim = 64,
+                             .q = q,
+                             .k = k,
+                             .v = k};
+    dp_tally tally = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const dp_route route = find(cases[i].route);
+        dp_error error = {""};
+        ck_assert_msg(dp_route_run(&in, &route, NULL, NULL, 2, o, lse, NULL, &error), "%s",
+                      error.text);
+        for (int row = 0; row < 128; row++) {
+            const double expected = log(128.0) + cases[i].offset;
+            if (!dp_tally_check(&tally, fabs((double)lse[row] - expected) < 2e-3)) {
+                dp_tally_note(&tally, "%s: %g, %g expected", cases[i].route, (double)lse[row],
+                              expected);
+            }
+        }
+        const dp_bf16 first = {o[0]};
+        ck_assert_msg(fabs((double)dp_bf16_to_f32(first) - 1.0) < 0.07, "%s: %g", cases[i].route,
+                      (double)dp_bf16_to_f32(first));
+    }
+    dp_assert_tally(tally, 9 * 128);
+}
+END_TEST
+
+/* Every route, causal and ragged and grouped: finite, near BF16, the same for any thread count. */
+START_TEST(routes_are_near_bf16)
+{
+    enum { Q = 150, K = 150, D = 64, HEADS = 4, KV = 2 };
+    static uint16_t q[HEADS * Q * D], k[KV * K * D], v[KV * K * D];
+    static uint16_t a[HEADS * Q * D], b[HEADS * Q * D], reference[HEADS * Q * D];
+    dp_rng rng = {42};
+    for (size_t i = 0; i < HEADS * Q * D; i++) {
+        q[i] = dp_bf16_from_f32((float)dp_rng_normal(&rng), DP_ENCODE_PTX).bits;
+    }
+    for (size_t i = 0; i < KV * K * D; i++) {
+        k[i] = dp_bf16_from_f32((float)dp_rng_normal(&rng), DP_ENCODE_PTX).bits;
+        v[i] = dp_bf16_from_f32((float)dp_rng_normal(&rng), DP_ENCODE_PTX).bits;
+    }
+    const dp_attention in = {.batch = 1,
+                             .q_heads = HEADS,
+                             .kv_heads = KV,
+                             .queries = Q,
+                             .keys = K,
+                             .dim = D,
+                             .q = q,
+                             .k = k,
+                             .v = v,
+                             .causal = true};
+    dp_error error = {""};
+    ck_assert(dp_reference_bf16(&in, 2, reference, NULL, &error));
+    for (size_t r = 0; r < dp_route_count(); r++) {
+        const dp_route *route = dp_route_at(r);
+        dp_route_stats stats;
+        ck_assert_msg(dp_route_run(&in, route, NULL, NULL, 1, a, NULL, &stats, &error), "%s",
+                      error.text);
+        ck_assert(dp_route_run(&in, route, NULL, NULL, 3, b, NULL, NULL, &error));
+        ck_assert_msg(memcmp(a, b, sizeof a) == 0, "%s depends on threads", route->name);
+        ck_assert_uint_eq(stats.nonfinite_rows, 0);
+        double difference = 0.0, norm = 0.0;
+        for (size_t i = 0; i < HEADS * Q * D; i++) {
+            const dp_bf16 x = {a[i]}, y = {reference[i]};
+            const double d = (double)dp_bf16_to_f32(x) - (double)dp_bf16_to_f32(y);
+            difference += d * d;
+            norm += (double)dp_bf16_to_f32(y) * (double)dp_bf16_to_f32(y);
+        }
+        const double relative = sqrt(difference / norm);
+        const double bound = route->qk == DP_OPERAND_BF16    ? 0.01
+                             : route->qk != DP_OPERAND_NVFP4 ? 0.12
+                                                             : 0.25;
+        ck_assert_msg(relative < bound, "%s: %g", route->name, relative);
+        ck_assert_msg(relative > 1e-5, "%s: %g", route->name, relative);
+    }
+}
+END_TEST
+
+START_TEST(unknown_routes_are_refused)
+{
+    dp_route route;
+    dp_error error = {""};
+    ck_assert(!dp_route_find("fa5", &route, &error));
+    ck_assert_ptr_nonnull(strstr(error.text, "hao-nv-nv"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("route");
+    TCase *tests = tcase_create("route");
+    tcase_add_test(tests, block_maxima_as_published);
+    tcase_add_test(tests, flush_thresholds);
+    tcase_add_test(tests, case_78_stale_maximum_saturates);
+    tcase_add_test(tests, case_88_lse_offsets);
+    tcase_add_test(tests, routes_are_near_bf16);
+    tcase_add_test(tests, unknown_routes_are_refused);
+    suite_add_tcase(suite, tests);
+    return dp_run_suite(suite);
+}
