@@ -12,10 +12,6 @@ typedef struct {
     uint8_t *host[6], *device[6];     /* a, b, c, sfa, sfb, d */
 } dp_buffers;
 
-static const dp_data dp_all_data[] = {DP_DATA_BITS,  DP_DATA_NORMAL,  DP_DATA_CANCEL, DP_DATA_SMALL,
-                                      DP_DATA_ZEROS, DP_DATA_SPECIAL, DP_DATA_PASS,   DP_DATA_ALIGN,
-                                      DP_DATA_TAIL,  DP_DATA_BIG};
-
 static void dp_free(dp_buffers *m)
 {
     for (int i = 0; i < 6; i++) {
@@ -216,7 +212,7 @@ static void dp_run(dp_recorder *r, const dp_mma_experiment *what, bool swapped)
     if (dp_allocate(&m, what, per_kind * DP_DATA_KINDS, r)) {
         for (size_t i = 0; i < m.tiles; i++) {
             dp_tile tile = dp_tile_at(&m, what, i);
-            dp_tile_fill(&tile, dp_all_data[i / per_kind], what->type, &state);
+            dp_tile_fill(&tile, (dp_data)(i / per_kind), what->type, &state);
         }
         if (dp_execute(&m, what, swapped, r)) {
             dp_write(r, &m, what, per_kind);

@@ -123,6 +123,44 @@ __global__ void __launch_bounds__(128) dp_wgmma_kernel(dp_mma_io io, int add, bo
 #endif
 }
 
+/* The first operand from registers, as the second product of an attention kernel has it; the words
+ * of a thread are those of mma.sync. */
+__global__ void __launch_bounds__(128) dp_wgmma_registers(dp_mma_io io)
+{
+#ifdef DP_HAVE_WGMMA
+    __shared__ __align__(128) uint8_t b[DP_TILE_N * DP_ROW_BYTES];
+    const size_t tile = blockIdx.x;
+    const int lane = (int)threadIdx.x % 32, t = lane % 4;
+    const size_t row = tile * DP_M + threadIdx.x / 32 * 16 + lane / 4;
+    const uint32_t *words = (const uint32_t *)io.a;
+    const uint32_t a[4] = {words[row * 8 + t], words[(row + 8) * 8 + t], words[row * 8 + 4 + t],
+                           words[(row + 8) * 8 + 4 + t]};
+    const size_t first = row * DP_TILE_N + 2 * t, second = first + 8 * DP_TILE_N;
+    float d[4] = {__uint_as_float(io.c[first]), __uint_as_float(io.c[first + 1]),
+                  __uint_as_float(io.c[second]), __uint_as_float(io.c[second + 1])};
+    dp_stage(b, io.b + tile * DP_TILE_N * DP_ROW_BYTES, DP_TILE_N);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    asm volatile("wgmma.fence.sync.aligned;\n"
+                 "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
+                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1;\n"
+                 "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(dp_descriptor(b, false))
+                 : "memory");
+    io.d[first] = __float_as_uint(d[0]), io.d[first + 1] = __float_as_uint(d[1]);
+    io.d[second] = __float_as_uint(d[2]), io.d[second + 1] = __float_as_uint(d[3]);
+#endif
+}
+
+static cudaError_t dp_launch_registers(const dp_mma_io *io, const dp_mma_experiment *what,
+                                       bool swapped)
+{
+    (void)what, (void)swapped;
+    dp_wgmma_registers<<<io->tiles, 128>>>(*io);
+    return cudaGetLastError();
+}
+
 template <class Op, int steps>
 static cudaError_t dp_launch(const dp_mma_io *io, const dp_mma_experiment *what, bool swapped)
 {
@@ -153,6 +191,16 @@ static const dp_mma_experiment dp_list[] = {
     DP_ROW("wgmma_k64_f16_e4m3_e4m3", E4M3, E4M3, F16, 2, false, dp_w_e4e4_h),
     DP_ROW("wgmma_noc_f32_e4m3_e4m3", E4M3, E4M3, F32, 1, true, dp_w_e4e4),
     DP_ROW("wgmma_noc_f16_e4m3_e4m3", E4M3, E4M3, F16, 1, true, dp_w_e4e4_h),
+    {"wgmma_registers_f32_e4m3_e4m3",
+     "wgmma",
+     {DP_OP_E4M3, DP_OP_E4M3, DP_OP_F32},
+     DP_M,
+     1,
+     0,
+     false,
+     false,
+     0,
+     dp_launch_registers},
 };
 
 dp_mma_set dp_mma_wgmma(void)

@@ -20,8 +20,9 @@ static const dp_layout dp_layouts[] = {
     [DP_OP_F32] = {"f32", 32, 23, 127, true, 0x7F7FFFFF},
 };
 
-static const char *const dp_data_names[DP_DATA_KINDS] = {
-    "bits", "normal", "cancel", "small", "zeros", "special", "pass", "align", "tail", "big"};
+static const char *const dp_data_names[DP_DATA_KINDS] = {"bits",  "normal",  "cancel", "small",
+                                                         "zeros", "special", "pass",   "align",
+                                                         "tail",  "big",     "floor"};
 
 const char *dp_element_name(dp_element element)
 {
@@ -166,6 +167,18 @@ static uint32_t dp_special_code(dp_element element, uint64_t *state)
     return code | ((dp_next(state) & 1u) != 0 ? dp_sign_of(l) : 0);
 }
 
+/* Products near the least result in even places, about 2^-11 of that in odd ones. */
+static uint32_t dp_floor_operand(dp_element element, int k, uint64_t *state)
+{
+    const dp_layout *l = &dp_layouts[element];
+    const int least = 1 - l->bias - l->mantissa; /* exponent of the least subnormal */
+    const int even = l->bias == 127 ? -75 : -13, odd = l->bias == 127 ? -81 : least;
+    const int exponent = (k % 2 == 0 ? even : odd) + dp_between(state, 0, 2);
+    const uint32_t code = dp_random_near(element, exponent, state);
+    const uint32_t power = code & ~((1u << l->mantissa) - 1u);
+    return (power & (dp_sign_of(l) - 1u)) == 0 || (dp_next(state) & 1u) != 0 ? code : power;
+}
+
 /* One element of an A row or B column. `row` decides what the whole row is about. */
 static uint32_t dp_operand(dp_element element, dp_data data, int row, int k, int special,
                            uint64_t *state)
@@ -202,6 +215,8 @@ static uint32_t dp_operand(dp_element element, dp_data data, int row, int k, int
                               state);
     case DP_DATA_BIG:
         return sign | (l->limit - (uint32_t)(dp_next(state) % (1u << l->mantissa)));
+    case DP_DATA_FLOOR:
+        return k <= row % 6 ? dp_floor_operand(element, k, state) : sign;
     case DP_DATA_CANCEL:
     case DP_DATA_PASS:
     case DP_DATA_KINDS:
@@ -296,6 +311,7 @@ static uint32_t dp_accumulator(const dp_tile *t, dp_data data, const dp_element 
                                                : dp_between(state, -150, -100),
                               state);
     case DP_DATA_ZEROS:
+    case DP_DATA_FLOOR:
         if (n % 4 == 3) {
             return dp_random_near(d, dp_between(state, d == DP_OP_F16 ? -26 : -150, -5), state);
         }

@@ -36,6 +36,7 @@ typedef enum {
     DP_DATA_ALIGN,   /* few terms at chosen exponent distances from c */
     DP_DATA_TAIL,    /* one large term, many that are cut by the alignment */
     DP_DATA_BIG,     /* largest magnitudes: overflow of the output */
+    DP_DATA_FLOOR,   /* few products near the least result, others far below, the rest zero */
     DP_DATA_KINDS
 } dp_data;
 

@@ -96,19 +96,28 @@ static const uint32_t dp_specials[] = {
     0x3FFFFFFF, 0x40000000, 0x4B000000, 0x4B7FFFFF, 0x4F000000, 0x4EFFFFFF, 0x4F7FFFFF, 0x7E800000,
     0x7F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FC12345, 0x7FFFFFFF};
 
-/* Specials of both signs in all pairs first (64 x 64), then operands near each other in exponent.
- */
-static uint32_t dp_operand(int i, int operand, uint64_t *state)
+/* Specials of both signs in all pairs first (64 x 64), then operands near each other in exponent,
+ * then products whose exact value lies within a few units of 2^-126. */
+static void dp_floats(int i, uint32_t v[3], uint64_t *state)
 {
-    const uint32_t random = dp_next(state);
-    const int place = operand == 0 ? i / 64 : operand == 1 ? i % 64 : (int)(random >> 26);
-    if (i < 4096) {
-        return dp_specials[place % 32] | (place >= 32 ? DP_F32_SIGN : 0);
-    }
-    /* One group in four around the flush to zero: products near 2^-126, sums of tiny numbers. */
     const bool tiny = i / 16 % 4 == 0;
-    const uint32_t field = !tiny ? 110u : operand < 2 && i / 64 % 2 == 0 ? 48u : 1u;
-    return (random & 0x807FFFFF) | (field + dp_next(state) % 34u) << 23;
+    for (int o = 0; o < 3; o++) {
+        const uint32_t random = dp_next(state);
+        const int place = o == 0 ? i / 64 : o == 1 ? i % 64 : (int)(random >> 26);
+        const uint32_t field = !tiny ? 110u : o < 2 && i / 64 % 2 == 0 ? 48u : 1u;
+        v[o] = i < 4096 ? dp_specials[place % 32] | (place >= 32 ? DP_F32_SIGN : 0)
+                        : (random & 0x807FFFFF) | (field + dp_next(state) % 34u) << 23;
+    }
+    if (i >= 6144) {
+        const uint32_t a = (v[0] & 0x007FFFFF) | (67u + dp_next(state) % 60u) << 23;
+        const double twice = i % 2 == 0 ? 1.0 : 2.0; /* odd cases: minus 2^-126 by the addend */
+        const double quotient = twice * 0x1p-126 / (double)dp_f32_from_bits(a);
+        const uint32_t b = dp_f32_bits((float)quotient) + dp_next(state) % 5u - 2u;
+        v[0] = a | (v[0] & DP_F32_SIGN);
+        v[1] = b | (v[1] & DP_F32_SIGN);
+        v[2] = i % 2 == 0 ? v[2] & DP_F32_SIGN
+                          : ((v[0] ^ v[1]) & DP_F32_SIGN ^ DP_F32_SIGN) | 0x00800000;
+    }
 }
 
 static uint32_t dp_integer(int i, int operand, uint64_t *state)
@@ -128,8 +137,12 @@ static void dp_scalar(dp_recorder *r, const char *group, const char *instruction
     uint64_t state = r->seed;
     for (int i = 0; i < DP_CASES; i++) {
         uint32_t v[3];
-        for (int o = 0; o < 3; o++) {
-            v[o] = integers ? dp_integer(i, o, &state) : dp_operand(i, o, &state);
+        if (integers) {
+            for (int o = 0; o < 3; o++) {
+                v[o] = dp_integer(i, o, &state);
+            }
+        } else {
+            dp_floats(i, v, &state);
         }
         x[i] = {v[0], v[1], v[2]};
         memcpy(flat + i * operands, v, (size_t)operands * sizeof *v);

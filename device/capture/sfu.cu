@@ -103,40 +103,49 @@ struct dp_rule_lg2_wide {
     }
 };
 
-/* e + F truncated to 24 significant bits; for e < 0 the magnitude |e| - F, less one unit when more
- * bits of F are supposed beyond those that the table holds. */
-static __device__ uint32_t dp_lg2_sum(int e, uint32_t f, int variant)
-{
-    /* F >= 2^-23 or F = 0, so 46 fraction bits hold it; below that the last bits are cut. */
-    const int field = (int)(f >> 23);
-    const uint64_t mantissa = (f & 0x7FFFFF) | 0x800000;
-    const uint64_t f46 = field == 0     ? 0
-                         : field >= 104 ? mantissa << (field - 104)
-                                        : mantissa >> (104 - field);
-    const uint64_t whole = (uint64_t)(e < 0 ? -e : e) << 46;
-    uint64_t v = e < 0 ? whole - f46 - (variant == 1 && f46 != 0 ? 1 : 0) : whole + f46;
-    if (v == 0) {
-        return 0;
+/* The unit adds e to a logarithm of the mantissa with 36 fraction bits, takes the one's complement
+ * of a negative sum and cuts it to 24 bits. `table` holds the logarithms as 64-bit words. */
+struct dp_rule_lg2 {
+    static __device__ uint32_t run(uint32_t x, const uint32_t *table)
+    {
+        const uint32_t field = x >> 23 & 255;
+        if (field == 255 && (x << 9) != 0) {
+            return DP_F32_NAN_CUDA;
+        }
+        if (field == 0) {
+            return DP_F32_SIGN | DP_F32_INF;
+        }
+        if ((x & DP_F32_SIGN) != 0) {
+            return DP_F32_NAN_CUDA;
+        }
+        if (field == 255 || x == 0x3F800000) {
+            return field == 255 ? DP_F32_INF : 0;
+        }
+        const int64_t log = (int64_t)((const uint64_t *)table)[x & 0x7FFFFF];
+        const int64_t sum = ((int64_t)field - 127) * ((int64_t)1 << 36) + log;
+        const uint64_t magnitude = (uint64_t)(sum < 0 ? ~sum : sum);
+        if (magnitude == 0) {
+            return 0;
+        }
+        const int top = 63 - __clzll((long long)magnitude);
+        const uint64_t kept = top >= 23 ? magnitude >> (top - 23) : magnitude << (23 - top);
+        return (sum < 0 ? DP_F32_SIGN : 0) | (uint32_t)(((uint64_t)(top - 36 + 126) << 23) + kept);
     }
-    const int top = 63 - __clzll((long long)v);
-    uint64_t kept = top >= 23 ? v >> (top - 23) : v << (23 - top);
-    if (variant == 2 && e < 0 && top >= 23 && (kept << (top - 23)) != v) {
-        kept++;
-    }
-    return (e < 0 ? DP_F32_SIGN : 0) |
-           (uint32_t)(((int64_t)(top - 46 + 127 - 1) << 23) + (int64_t)kept);
-}
+};
 
-/* Mismatches of three ways to cut e + F, for each exponent field. */
-static __global__ void dp_lg2_exponents(uint32_t *bad, const uint32_t *table)
+/* The logarithms from the octaves e = 0 (known to 36 bits near 0) and e = -1 (near 1). */
+static __global__ void dp_lg2_join(uint64_t *log, const uint32_t *zero, const uint32_t *below)
 {
-    for (uint32_t x = DP_OCTAVE + blockIdx.x * blockDim.x + threadIdx.x; x < DP_F32_INF;
-         x += gridDim.x * blockDim.x) {
-        const uint32_t y = dp_lg2_ftz::run(x), f = table[x & 0x7FFFFF];
-        for (int variant = 0; variant < 3; variant++) {
-            if (dp_lg2_sum((int)(x >> 23) - 127, f, variant) != y) {
-                atomicAdd(&bad[variant * 256 + (x >> 23)], 1u);
-            }
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < DP_OCTAVE;
+         i += gridDim.x * blockDim.x) {
+        const int field = (int)(zero[i] >> 23), low = (int)(below[i] >> 23 & 255);
+        const uint64_t m = (zero[i] & 0x7FFFFF) | 0x800000, n = (below[i] & 0x7FFFFF) | 0x800000;
+        if (field < 126 && i > 0) {
+            log[i] = field >= 114 ? m << (field - 114) : m >> (114 - field);
+        } else {
+            const uint64_t one = low > 114 ? (uint64_t)1 << (low - 114) : 1;
+            const uint64_t magnitude = low >= 114 ? n << (low - 114) : n >> (114 - low);
+            log[i] = ((uint64_t)1 << 36) - magnitude - one;
         }
     }
 }
@@ -224,31 +233,22 @@ void dp_record_sfu(dp_recorder *r)
 
 void dp_record_lg2(dp_recorder *r)
 {
-    static const int exponents[] = {-1, -2, -3, -8, -64, -126, 1, 2, 64};
-    uint32_t *table = nullptr, *octave = nullptr, *bad = nullptr, host[3 * 256];
-    (void)cudaMalloc(&table, DP_OCTAVE * sizeof *table);
-    (void)cudaMalloc(&octave, DP_OCTAVE * sizeof *octave);
-    (void)cudaMalloc(&bad, sizeof host);
-    (void)cudaMemset(bad, 0, sizeof host);
-    dp_table<dp_lg2_ftz>(r, table, "lg2_ftz_octave_0", "lg2.approx.ftz.f32", 0);
-    dp_lg2_exponents<<<4096, 256>>>(bad, table);
-    if (dp_record_cuda(r, "lg2", cudaMemcpy(host, bad, sizeof host, cudaMemcpyDeviceToHost))) {
-        (void)dp_h5out_uint(r->out, "exponent_mismatches", "cut,exponent", 4, 3, 256, host);
-        for (int e = -126; e < 128; e += e >= -8 && e < 8 ? 1 : 17) {
-            dp_record_say(r, "  e %4d: cut of e + F wrong %u, with sticky %u, away %u\n", e,
-                          host[e + 127], host[256 + e + 127], host[512 + e + 127]);
-        }
-    }
-    for (int exponent : exponents) {
-        char group[40];
-        (void)snprintf(group, sizeof group, "lg2_ftz_octave_%d", exponent);
-        dp_table<dp_lg2_ftz>(r, octave, group, "lg2.approx.ftz.f32", exponent);
-    }
+    uint32_t *zero = nullptr, *below = nullptr;
+    uint64_t *log = nullptr;
+    (void)cudaMalloc(&zero, DP_OCTAVE * sizeof *zero);
+    (void)cudaMalloc(&below, DP_OCTAVE * sizeof *below);
+    (void)cudaMalloc(&log, DP_OCTAVE * sizeof *log);
+    dp_table<dp_lg2_ftz>(r, below, "lg2_ftz_octave_-1", "lg2.approx.ftz.f32", -1);
+    dp_table<dp_lg2_ftz>(r, zero, "lg2_ftz_octave_0", "lg2.approx.ftz.f32", 0);
+    dp_lg2_join<<<1024, 256>>>(log, zero, below);
+    dp_record_check<dp_lg2_ftz, dp_rule_lg2>(
+        r, "sum with 36 fraction bits, one's complement below zero", (const uint32_t *)log, 0,
+        (uint64_t)1 << 32);
     dp_list<dp_lg2_ftz>(r, "lg2_ftz_list", "lg2.approx.ftz.f32");
     dp_list<dp_lg2>(r, "lg2_list", "lg2.approx.f32");
     dp_record_check<dp_lg2, dp_rule_lg2_wide>(r, "subnormals times 2^24, then minus 24", nullptr, 0,
                                               (uint64_t)1 << 32);
-    (void)cudaFree(table);
-    (void)cudaFree(octave);
-    (void)cudaFree(bad);
+    (void)cudaFree(zero);
+    (void)cudaFree(below);
+    (void)cudaFree(log);
 }
