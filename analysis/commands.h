@@ -11,5 +11,6 @@ dp_verb_main dp_cmd_bench;
 dp_verb_main dp_cmd_table;
 dp_verb_main dp_cmd_plot;
 dp_verb_main dp_cmd_range;
+dp_verb_main dp_cmd_capture;
 
 #endif

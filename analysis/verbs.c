@@ -6,5 +6,6 @@ const dp_verb dp_verbs[] = {
     {"bench", "measure speeds of the library beside their limits", dp_cmd_bench},
     {"plot", "draw results with gnuplot", dp_cmd_plot},
     {"range", "measure what formats keep of exact softmax probabilities", dp_cmd_range},
+    {"capture", "record what a GPU returns, or replay such a file", dp_cmd_capture},
     {NULL, NULL, NULL},
 };

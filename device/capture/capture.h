@@ -25,11 +25,11 @@ typedef struct {
     unsigned tiles;   /* matrix experiments: tiles a kind of data, 1 to 64; 0 = 2 */
     uint64_t seed;    /* of the random operands; recorded in the file */
     bool quiet;       /* say nothing on stdout */
-} dp_capture_options;
+} dp_capture_record_options;
 
 /* Record into `path` (written under a temporary name, then renamed). Experiments whose instruction
  * the device does not have are named as skipped on stdout and are absent from the file. */
-dp_capture_status dp_capture_record(const char *path, const dp_capture_options *options,
+dp_capture_status dp_capture_record(const char *path, const dp_capture_record_options *options,
                                     dp_error *error);
 
 DP_END_C

@@ -49,7 +49,7 @@ static unsigned long dp_number(const char *name, unsigned long low, unsigned lon
 
 int main(int argc, char **argv)
 {
-    dp_capture_options options = {.seed = 1};
+    dp_capture_record_options options = {.seed = 1};
     const char *path = NULL;
     for (int c = 0; (c = getopt_long(argc, argv, "o:qh", dp_options, NULL)) != -1;) {
         switch (c) {

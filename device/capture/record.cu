@@ -122,7 +122,7 @@ static bool dp_check_names(const char *only, dp_error *error)
     return true;
 }
 
-dp_capture_status dp_capture_record(const char *path, const dp_capture_options *options,
+dp_capture_status dp_capture_record(const char *path, const dp_capture_record_options *options,
                                     dp_error *error)
 {
     dp_error local = {};
