@@ -89,14 +89,27 @@ SPECIAL(ex2_ftz, dp_sfu_ex2(sfu, x[0]))
 SPECIAL(rcp_ftz, dp_sfu_rcp(sfu, x[0]))
 SPECIAL(lg2_ftz, dp_sfu_lg2(sfu, x[0]))
 
-/* Without .ftz the compiler scales around the .ftz form (read from machine code of CUDA 13.0 and
- * checked on an H200 for every input: ref/arith/HARDWARE.md). */
+/* Without .ftz: scalings around the .ftz form, as observed on an H200 (ref/arith/HARDWARE.md). */
 static uint32_t ex2_keep(const dp_sfu *sfu, const uint32_t *x)
 {
     const bool low = real(x[0]) < -126.0f;
     const uint32_t in = low ? dp_f32_mul(x[0], 0x3F000000, MODE(RN, KEEP)) : x[0];
     const uint32_t y = dp_sfu_ex2(sfu, in);
     return low ? dp_f32_mul(y, y, MODE(RN, KEEP)) : y;
+}
+
+/* A subnormal input is scaled up, an input whose reciprocal is subnormal down. */
+static uint32_t rcp_keep(const dp_sfu *sfu, const uint32_t *x)
+{
+    const uint32_t magnitude = x[0] & DP_F32_ABS;
+    uint32_t scale = 0x3F800000; /* 1 */
+    if (magnitude < 0x00800000) {
+        scale = 0x4B800000; /* 2^24 */
+    } else if (magnitude >= 0x7E800000 && magnitude < DP_F32_INF) {
+        scale = 0x33800000; /* 2^-24 */
+    }
+    const uint32_t y = dp_sfu_rcp(sfu, dp_f32_mul(x[0], scale, MODE(RN, KEEP)));
+    return dp_f32_mul(y, scale, MODE(RN, KEEP));
 }
 
 static uint32_t lg2_keep(const dp_sfu *sfu, const uint32_t *x)
@@ -112,6 +125,7 @@ static const dp_capture_function_desc functions[] = {
     {"rcp.approx.ftz.f32", 1, 32, 1, 0, true, rcp_ftz},
     {"lg2.approx.ftz.f32", 1, 32, 1, 0, true, lg2_ftz},
     {"ex2.approx.f32", 1, 32, 1, 0, true, ex2_keep},
+    {"rcp.approx.f32", 1, 32, 1, 0, true, rcp_keep},
     {"lg2.approx.f32", 1, 32, 1, 0, true, lg2_keep},
     {"add.rn.ftz.f32", 2, 32, 1, 0, false, add_rn_ftz},
     {"add.rm.ftz.f32", 2, 32, 1, 0, false, add_rm_ftz},
