@@ -7,6 +7,7 @@
 
 #include "analysis/verb.h"
 
+dp_verb_main dp_cmd_attend;
 dp_verb_main dp_cmd_bench;
 dp_verb_main dp_cmd_table;
 dp_verb_main dp_cmd_plot;

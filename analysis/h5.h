@@ -114,6 +114,13 @@ bool dp_h5_create(dp_h5_writer *writer, const char *path, const char *kind,
 /* Write a whole dataset, little-endian; groups on its path are made. */
 bool dp_h5_put(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
                const uint64_t *dims, const void *data, const dp_h5_labels *labels, dp_error *error);
+/* A dataset written in parts: reserve it whole, then put boxes of it, in any order. start and count
+ * have `rank` entries; data is the box, contiguous. What is never put reads as 0. */
+bool dp_h5_reserve(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
+                   const uint64_t *dims, const dp_h5_labels *labels, dp_error *error);
+bool dp_h5_put_part(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
+                    const uint64_t *start, const uint64_t *count, const void *data,
+                    dp_error *error);
 /* Attributes of an object that exists ("/" for the root). */
 bool dp_h5_put_text(dp_h5_writer *writer, const char *object, const char *name, const char *text,
                     dp_error *error);

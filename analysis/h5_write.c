@@ -134,31 +134,74 @@ static bool put_labels(dp_h5_writer *writer, const char *path, const dp_h5_label
            (labels->block == 0 || dp_h5_put_i64(writer, path, "block", labels->block, error));
 }
 
-bool dp_h5_put(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
-               const uint64_t *dims, const void *data, const dp_h5_labels *labels, dp_error *error)
+/* Create a dataset; the caller closes it. */
+static hid_t create_dataset(const dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
+                            const uint64_t *dims)
 {
     hsize_t extents[DP_H5_RANK] = {0};
     for (int i = 0; i < rank && i < DP_H5_RANK; i++) {
         extents[i] = dims[i];
     }
     const hid_t stored = file_type(type);
-    const hid_t memory = memory_type(type);
     const hid_t space = rank > 0 ? H5Screate_simple(rank, extents, NULL) : H5Screate(H5S_SCALAR);
     const hid_t list = creation_list(writer, type, rank, dims);
     const hid_t links = H5Pcreate(H5P_LINK_CREATE);
     (void)H5Pset_create_intermediate_group(links, 1);
     const hid_t set = H5Dcreate2(writer->id, path, stored, space, links, list, H5P_DEFAULT);
-    bool good = set >= 0 && H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
-    good = (set < 0 || H5Dclose(set) >= 0) && good;
     (void)H5Pclose(links);
     (void)H5Pclose(list);
     (void)H5Sclose(space);
-    (void)H5Tclose(memory);
     (void)H5Tclose(stored);
+    return set;
+}
+
+bool dp_h5_put(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
+               const uint64_t *dims, const void *data, const dp_h5_labels *labels, dp_error *error)
+{
+    const hid_t memory = memory_type(type);
+    const hid_t set = create_dataset(writer, path, type, rank, dims);
+    bool good = set >= 0 && H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
+    good = (set < 0 || H5Dclose(set) >= 0) && good;
+    (void)H5Tclose(memory);
     if (!good) {
         return failed(writer, path, error);
     }
     return labels == NULL || put_labels(writer, path, labels, error);
+}
+
+bool dp_h5_reserve(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
+                   const uint64_t *dims, const dp_h5_labels *labels, dp_error *error)
+{
+    const hid_t set = create_dataset(writer, path, type, rank, dims);
+    if (set < 0 || H5Dclose(set) < 0) {
+        return failed(writer, path, error);
+    }
+    return labels == NULL || put_labels(writer, path, labels, error);
+}
+
+bool dp_h5_put_part(dp_h5_writer *writer, const char *path, dp_h5_type type, int rank,
+                    const uint64_t *start, const uint64_t *count, const void *data, dp_error *error)
+{
+    hsize_t first[DP_H5_RANK] = {0};
+    hsize_t extents[DP_H5_RANK] = {0};
+    for (int i = 0; i < rank && i < DP_H5_RANK; i++) {
+        first[i] = start[i];
+        extents[i] = count[i];
+    }
+    const hid_t set = H5Dopen2(writer->id, path, H5P_DEFAULT);
+    const hid_t memory = memory_type(type);
+    const hid_t part = H5Screate_simple(rank, extents, NULL);
+    const hid_t whole = set >= 0 ? H5Dget_space(set) : H5I_INVALID_HID;
+    bool good = whole >= 0 &&
+                H5Sselect_hyperslab(whole, H5S_SELECT_SET, first, NULL, extents, NULL) >= 0 &&
+                H5Dwrite(set, memory, part, whole, H5P_DEFAULT, data) >= 0;
+    if (whole >= 0) {
+        (void)H5Sclose(whole);
+    }
+    (void)H5Sclose(part);
+    (void)H5Tclose(memory);
+    good = (set < 0 || H5Dclose(set) >= 0) && good;
+    return good || failed(writer, path, error);
 }
 
 static bool put_attribute(dp_h5_writer *writer, const char *object, const char *name, hid_t stored,

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * directp attend: run an attention operator on Q, K and V and measure its error against BF16.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/attend.h"
+#include "analysis/commands.h"
+#include "analysis/options.h"
+#include "analysis/report.h"
+
+typedef struct {
+    int64_t seed, sms, seq, heads, kv_heads, batch, dim, threads;
+    double q_factor;
+    bool random, smooth_k, causal, no_causal, json, csv, per_head;
+    const char *policy, *route, *epoch, *set, *sfu, *stages, *output;
+    dp_style style;
+} request;
+
+static const dp_column COLUMNS[] = {
+    {"operator", NULL, -1}, {"head", NULL, -1}, {"cosine", NULL, 10},         {"rel_l2", NULL, 10},
+    {"rmse", NULL, 10},     {"slope", NULL, 6}, {"nonfinite_rows", NULL, -1}, {"rows", NULL, -1}};
+
+static const char NOTES[] =
+    "Columns, against BF16 attention of the same inputs (tiles from the last to the first, P in "
+    "BF16):\n"
+    "  cosine, rel_l2, rmse   of the BF16 outputs, in binary64; rows with NaN or Inf are left out\n"
+    "  slope                  least-squares factor: an output that is k times the reference has k\n"
+    "Policies: fast accurate guard-1.3b guard-14b wan ideal ideal-accurate cubic quadratic\n"
+    "affine-nvnv. --set changes fields of the policy and switches: NAME=VALUE, separated by "
+    "commas,\n"
+    "for example --set a=1.6,b=0.95,shift=14 or --set multiplier=exact,mma.zero_group=scale.\n"
+    "Causal runs are an extension: hidden scores are -inf before the block maxima, and the keys\n"
+    "keep their order. Head dimensions below 128 are padded with zeros.\n"
+    "Stages of a dump: inputs quantize score reference scale code denominator accumulate output.\n"
+    "Scores take queries x keys x 4 bytes a head.";
+
+static bool parse(int *argc, char **argv, request *r, int *status)
+{
+    const dp_option options[] = {
+        {.name = "random",
+         .type = DP_OPTION_INT,
+         .value = &r->seed,
+         .argument = "SEED",
+         .low = 0,
+         .high = 9007199254740991.0,
+         .given = &r->random,
+         .help =
+             "draw Q, K, V from N(0,1) as torch draws them on a CUDA device, instead of a file"},
+        DP_INT("sms", &r->sms, 1, 65535, "multiprocessors of that device (GB200 152, B300 148)"),
+        DP_INT("seq", &r->seq, 1, 1 << 20, "queries and keys of --random"),
+        DP_INT("heads", &r->heads, 1, 4096, "query heads of --random"),
+        DP_INT("kv-heads", &r->kv_heads, 0, 4096, "key heads of --random; 0: as many as --heads"),
+        DP_INT("batch", &r->batch, 1, 4096, "batch of --random"),
+        DP_INT("dim", &r->dim, 1, 128, "head dimension of --random"),
+        DP_TEXT("policy", &r->policy, "NAME", "Direct-P policy"),
+        DP_TEXT("route", &r->route, "NAME", "a standard path instead, e.g. hao-nv-nv, sage3"),
+        DP_CHOICE("epoch", &r->epoch, "S|R", "sources modelled: S timings, R guard fix"),
+        DP_TEXT("set", &r->set, "NAME=VALUE,...", "policy fields and switches"),
+        DP_CHOICE("sfu", &r->sfu, "exact|h200", "model of EX2, RCP and LG2"),
+        DP_FLAG("smooth-k", &r->smooth_k, "subtract each head's mean key before quantization"),
+        DP_REAL("q-factor", &r->q_factor, 1e-6, 1e6, "multiply Q by this (peaked inputs)"),
+        DP_FLAG("causal", &r->causal, "mask keys behind the query, whatever the file says"),
+        DP_FLAG("no-causal", &r->no_causal, "no mask, whatever the file says"),
+        DP_FLAG("per-head", &r->per_head, "one row a head, then all"),
+        DP_TEXT("stages", &r->stages, "LIST", "stages written to the output file, or all"),
+        DP_OUTPUT(&r->output, "write a dump (HDF5) of the stages"),
+        DP_THREADS(&r->threads),
+        DP_JSON(&r->json),
+        DP_CSV(&r->csv),
+    };
+    const dp_usage usage = {
+        .verb = "attend",
+        .operands = "[IN.h5]",
+        .summary = "Run the Direct-P forward oracle, or a standard path, on Q, K and V, and print "
+                   "its error against BF16 attention.",
+        .notes = NOTES,
+        .example =
+            "directp attend --random 20260814 --seq 1024 --heads 16 --policy fast\n"
+            "directp attend data/real/qwen15_layer15.h5 --policy accurate --smooth-k --per-head\n"
+            "directp attend IN.h5 --policy guard-14b --epoch R --stages all -o dump.h5",
+        .least = 0,
+        .most = 1,
+        .options = options,
+        .count = sizeof options / sizeof options[0]};
+    *status = dp_options_parse(&usage, argc, argv);
+    return *status == DP_CONTINUE;
+}
+
+/* "name=value,name=value": each goes to the policy, the switches or the matrix unit's switches. */
+static bool apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
+                           dp_mma_switches *mma, dp_error *error)
+{
+    while (*text != '\0') {
+        char item[128];
+        const size_t length = strcspn(text, ",");
+        if (length >= sizeof item) {
+            return dp_fail(error, "--set: '%.40s...' is too long: give NAME=VALUE", text);
+        }
+        memcpy(item, text, length);
+        item[length] = '\0';
+        text += length;
+        text += *text == ',' ? 1 : 0;
+        char *equals = strchr(item, '=');
+        if (strncmp(item, "mma.", 4) == 0 && equals != NULL) {
+            *equals = '\0';
+            if (!dp_mma_switch_set(mma, item, equals + 1, error)) {
+                return false;
+            }
+            continue;
+        }
+        dp_error first = {""};
+        if (!dp_forward_policy_set(policy, item, &first) &&
+            !dp_switches_set(switches, item, NULL)) {
+            const bool known = strstr(first.text, "no such field") == NULL;
+            dp_error second = {""};
+            (void)dp_switches_set(switches, item, &second);
+            return dp_fail(error, "--set: %s", known ? first.text : second.text);
+        }
+    }
+    return true;
+}
+
+static bool load(const request *r, int argc, char **argv, dp_attend_inputs *inputs, dp_error *error)
+{
+    const dp_attend_transform transform = {.smooth_k = r->smooth_k,
+                                           .q_factor = r->q_factor,
+                                           .causal = r->causal,
+                                           .no_causal = r->no_causal};
+    if (r->causal && r->no_causal) {
+        return dp_fail(error, "--causal and --no-causal: they exclude each other: give one");
+    }
+    if (r->random == (argc > 1)) {
+        return dp_fail(error, r->random ? "attend: --random and a file: give one of them"
+                                        : "attend: no inputs: give a file or --random SEED");
+    }
+    if (r->random) {
+        const size_t kv = (size_t)(r->kv_heads > 0 ? r->kv_heads : r->heads);
+        if ((size_t)r->heads % kv != 0) {
+            return dp_fail(error,
+                           "--kv-heads %zu: does not divide %lld query heads: choose a divisor", kv,
+                           (long long)r->heads);
+        }
+        return dp_attend_random((uint64_t)r->seed, (int)r->sms, (size_t)r->batch, (size_t)r->seq,
+                                (size_t)r->heads, kv, (size_t)r->dim, (int)r->threads, &transform,
+                                inputs, error);
+    }
+    dp_tensors tensors;
+    if (!dp_tensors_load(argv[1], &tensors, error)) {
+        return false;
+    }
+    const bool good = dp_attend_from_tensors(&tensors, argv[1], &transform, inputs, error);
+    dp_tensors_free(&tensors);
+    return good;
+}
+
+static void add_row(dp_report *report, const char *name, int64_t head, dp_attend_metrics m)
+{
+    dp_report_text(report, name);
+    if (head < 0) {
+        dp_report_text(report, "all");
+    } else {
+        dp_report_i64(report, head);
+    }
+    dp_report_f64(report, m.cosine);
+    dp_report_f64(report, m.rel_l2);
+    dp_report_f64(report, m.rmse);
+    dp_report_f64(report, m.slope);
+    dp_report_i64(report, (int64_t)m.nonfinite_rows);
+    dp_report_i64(report, (int64_t)m.rows);
+}
+
+static bool print_metrics(const request *r, const dp_attention *in, const char *name,
+                          const uint16_t *o, const uint16_t *reference, dp_error *error)
+{
+    dp_report *report =
+        dp_report_new("Error against BF16 attention", COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
+    const size_t heads = in->batch * in->q_heads;
+    for (size_t h = 0; report != NULL && r->per_head && h < heads; h++) {
+        const size_t at = h * in->queries * in->dim;
+        add_row(report, name, (int64_t)h,
+                dp_attend_compare(o + at, reference + at, in->queries, in->dim));
+    }
+    if (report != NULL) {
+        add_row(report, name, -1, dp_attend_compare(o, reference, heads * in->queries, in->dim));
+    }
+    const bool good = report != NULL && dp_report_print(report, r->style, stdout, error);
+    dp_report_free(report);
+    return good || dp_fail(error, "attend: not enough memory for the report");
+}
+
+typedef struct {
+    dp_direct_p launch;
+    dp_mma_switches mma;
+    dp_route route;
+    bool is_route;
+    const dp_sfu *sfu;
+} operator_choice;
+
+static bool choose(const request *r, const dp_attention *in, operator_choice *choice,
+                   dp_error *error)
+{
+    memset(choice, 0, sizeof *choice);
+    choice->sfu = strcmp(r->sfu, "h200") == 0 ? dp_sfu_h200() : dp_sfu_exact();
+    choice->is_route = r->route != NULL;
+    dp_forward_policy policy;
+    dp_switches switches = dp_switches_default();
+    if (!dp_forward_policy_find(r->policy, &policy, error) ||
+        !apply_settings(r->set != NULL ? r->set : "", &policy, &switches, &choice->mma, error)) {
+        return false;
+    }
+    if (choice->is_route && r->output != NULL) {
+        return dp_fail(error,
+                       "--route and -o: stages are dumped for Direct-P policies: leave -o out");
+    }
+    choice->launch = dp_direct_p_make(&policy, strcmp(r->epoch, "S") == 0 ? DP_EPOCH_S : DP_EPOCH_R,
+                                      &switches, dp_attention_scale(in), choice->sfu);
+    return !choice->is_route || dp_route_find(r->route, &choice->route, error);
+}
+
+static bool run_operator(const request *r, const operator_choice *choice,
+                         const dp_attend_inputs *inputs, uint16_t *o, float *lse, dp_error *error)
+{
+    if (choice->is_route) {
+        return dp_route_run(&inputs->in, &choice->route, &choice->mma, choice->sfu, (int)r->threads,
+                            o, lse, NULL, error);
+    }
+    dp_progress progress;
+    dp_progress_start(&progress, "attend", dp_attend_strips(&inputs->in));
+    dp_attend_run_options options = {.inputs = inputs,
+                                     .launch = &choice->launch,
+                                     .mma = &choice->mma,
+                                     .threads = (int)r->threads,
+                                     .progress = &progress};
+    bool good = true;
+    if (r->output == NULL) {
+        good = dp_attend_run(&options, o, lse, error);
+    } else {
+        const char *const files[] = {inputs->source};
+        dp_h5_writer writer;
+        options.writer = &writer;
+        good = dp_stages_parse(r->stages, &options.stages, error);
+        if (good) {
+            good = dp_h5_create(&writer, r->output, "dump", files, r->random ? 0 : 1, error);
+            writer.deflate = 1;
+            good = good && dp_attend_run(&options, o, lse, error) && dp_h5_commit(&writer, error);
+            dp_h5_abandon(&writer);
+        }
+    }
+    dp_progress_end(&progress);
+    return good;
+}
+
+static bool attend(const request *r, int argc, char **argv, dp_error *error)
+{
+    dp_attend_inputs inputs;
+    if (!load(r, argc, argv, &inputs, error)) {
+        return false;
+    }
+    const dp_attention *in = &inputs.in;
+    const size_t rows = in->batch * in->q_heads * in->queries;
+    uint16_t *o = malloc(rows * in->dim * sizeof *o);
+    uint16_t *reference = malloc(rows * in->dim * sizeof *reference);
+    float *lse = malloc(rows * sizeof *lse);
+    operator_choice choice;
+    bool good = o != NULL && reference != NULL && lse != NULL;
+    if (!good) {
+        (void)dp_fail(error, "attend: not enough memory for %zu rows: use a shorter sequence",
+                      rows);
+    }
+    good = good && choose(r, in, &choice, error) &&
+           run_operator(r, &choice, &inputs, o, lse, error) &&
+           dp_reference_bf16(in, (int)r->threads, reference, NULL, error) &&
+           print_metrics(r, in, choice.is_route ? choice.route.name : choice.launch.policy.name, o,
+                         reference, error);
+    free(o);
+    free(reference);
+    free(lse);
+    dp_attend_inputs_free(&inputs);
+    return good;
+}
+
+int dp_cmd_attend(int argc, char **argv)
+{
+    request r = {.sms = 152,
+                 .seq = 1024,
+                 .heads = 16,
+                 .batch = 1,
+                 .dim = 128,
+                 .q_factor = 1.0,
+                 .policy = "fast",
+                 .epoch = "S",
+                 .sfu = "exact",
+                 .stages = "all"};
+    int status = 0;
+    if (!parse(&argc, argv, &r, &status)) {
+        return status;
+    }
+    dp_error error = {""};
+    if (!dp_style_of(r.json, r.csv, &r.style, &error) || !attend(&r, argc, argv, &error)) {
+        return dp_report_error(&error);
+    }
+    return DP_EXIT_SAME;
+}
