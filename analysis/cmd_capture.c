@@ -186,7 +186,10 @@ static const char help[] =
     "Usage: directp capture record -o FILE [options]\n"
     "       directp capture check FILE [options]\n"
     "Record what a GPU's instructions return, or replay such a file against the models.\n\n"
-    "See directp capture record --help and directp capture check --help.\n";
+    "See directp capture record --help and directp capture check --help.\n\n"
+    "Example:\n"
+    "  directp capture check data/mma_vectors.h5\n\n"
+    "Exit status: 0 all cases agree, 1 some differ, 2 bad usage, bad input or no GPU.\n";
 
 int dp_cmd_capture(int argc, char **argv)
 {
