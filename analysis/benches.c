@@ -2,6 +2,7 @@
 #include "analysis/benches.h"
 
 const dp_bench dp_benches[] = {
+    {"arith", "matrix-unit models of 128x128x128 against OpenBLAS sgemm, one core", dp_bench_arith},
     {"memory", "memory copy and read rates: the limits the others are held against",
      dp_bench_memory},
     {NULL, NULL, NULL},

@@ -99,6 +99,19 @@ static uint32_t code_at(const unsigned char *row, int bits, size_t k)
     }
 }
 
+/* k codes from packed nibbles, zeros up to padded. */
+static void unpack_nibbles(const unsigned char *row, size_t k, uint8_t *codes, size_t padded)
+{
+    for (size_t i = 0; i < k / 2; i++) {
+        codes[2 * i] = row[i] & 0xFu;
+        codes[2 * i + 1] = (uint8_t)(row[i] >> 4);
+    }
+    if (k % 2 != 0) {
+        codes[k - 1] = row[k / 2] & 0xFu;
+    }
+    memset(codes + k, 0, padded - k);
+}
+
 static void decode_elements(dp_mma_matrix *matrix, const dp_mma_source *source)
 {
     const dp_mma_desc *desc = matrix->desc;
@@ -114,15 +127,16 @@ static void decode_elements(dp_mma_matrix *matrix, const dp_mma_source *source)
     }
     for (size_t r = 0; r < matrix->rows; r++) {
         const unsigned char *row = (const unsigned char *)source->payload + r * stride;
-        for (size_t k = 0; k < x->padded_k; k++) {
-            const uint32_t code = k < matrix->k ? code_at(row, bits, k) : 0;
-            if (x->codes != NULL) {
-                x->codes[r * x->padded_k + k] = (uint8_t)code;
-            } else {
-                x->terms[r * x->padded_k + k] =
-                    bits <= 8 ? table[code] : dp_mma_term_of(format, code, normalise);
-            }
+        if (x->codes != NULL) {
+            unpack_nibbles(row, matrix->k, x->codes + r * x->padded_k, x->padded_k);
+            continue;
         }
+        dp_mma_term *terms = x->terms + r * x->padded_k;
+        for (size_t k = 0; k < matrix->k; k++) {
+            const uint32_t code = code_at(row, bits, k);
+            terms[k] = bits <= 8 ? table[code] : dp_mma_term_of(format, code, normalise);
+        }
+        memset(terms + matrix->k, 0, (x->padded_k - matrix->k) * sizeof *terms); /* +0 */
     }
 }
 
