@@ -41,7 +41,7 @@ uint32_t dp_block_get_code(const dp_block_plan *plan, const uint8_t *payload, si
         const size_t byte = i / plan->recipe.block * half + inside % half;
         return (payload[byte] >> (inside < half ? 0u : 4u)) & 0xFu;
     }
-    return (payload[i / 2] >> (4u * (i % 2u))) & 0xFu;
+    return ((unsigned)payload[i / 2] >> (4u * (i % 2u))) & 0xFu;
 }
 
 static void run_f32(const dp_block_plan *plan, const uint8_t *payload, const uint8_t *scale,

@@ -69,7 +69,7 @@ uint32_t dp_represented_sum_x2_plain(const uint8_t *packed, size_t codes)
 {
     uint32_t sum = 0;
     for (size_t i = 0; i < codes; i++) {
-        const unsigned code = packed[i / 2] >> (4 * (i % 2)) & 0xFu;
+        const unsigned code = (unsigned)packed[i / 2] >> (4 * (i % 2)) & 0xFu;
         if (code < 8u) {
             /* Doubled E2M1 magnitude: mantissa for exponent 0, else (2 + mantissa) * 2^(exponent -
              * 1). */

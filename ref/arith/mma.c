@@ -93,7 +93,7 @@ bool dp_mma_element32(const dp_mma_desc *desc, const dp_mma_switches *switches, 
         return false;
     }
     const dp_mma_switches *how = switches != NULL ? switches : &defaults;
-    const size_t scales = desc->block != 0 ? desc->k / desc->block : 0;
+    const size_t scales = desc->block != 0 ? (size_t)desc->k / desc->block : 0;
     for (size_t at = 0, step = 0; at < k; at += desc->k, step++) {
         const uint8_t *sa = scales != 0 ? sfa + step * scales : NULL;
         const uint8_t *sb = scales != 0 ? sfb + step * scales : NULL;
@@ -115,7 +115,7 @@ bool dp_mma_element(const dp_mma_desc *desc, const dp_mma_switches *switches, si
         return dp_fail(error, "%s: tf32 elements are 32 bits wide: use the 32-bit interface",
                        desc->instruction);
     }
-    const size_t scales = desc->block != 0 ? desc->k / desc->block : 0;
+    const size_t scales = desc->block != 0 ? (size_t)desc->k / desc->block : 0;
     for (size_t at = 0, step = 0; at < k; at += desc->k, step++) {
         uint32_t wide_a[MAX_K];
         uint32_t wide_b[MAX_K];
