@@ -65,57 +65,49 @@
 #define GEFORCE    "sm_120a"
 #define ADA        "sm_89"
 
+/* One row a line. */
+/* clang-format off */
 static const dp_mma_desc table[] = {
-    HALF_PAIRS("wgmma", HOPPER, HALF_F32, 'V') ROW("wgmma", HOPPER, F16, F16, HALF_F16, '?') ROW(
-        "wgmma", HOPPER, TF32, TF32, SINGLE_F32,
-        'M') FP8_PAIRS("wgmma", HOPPER, HOPPER_F32, 'V') FP8_PAIRS("wgmma", HOPPER, HOPPER_F16, 'M')
+    HALF_PAIRS("wgmma", HOPPER, HALF_F32, 'V')
+    ROW("wgmma", HOPPER, F16, F16, HALF_F16, 'V')
+    ROW("wgmma", HOPPER, TF32, TF32, SINGLE_F32, 'V')
+    FP8_PAIRS("wgmma", HOPPER, HOPPER_F32, 'V')
+    FP8_PAIRS("wgmma", HOPPER, HOPPER_F16, 'V')
 
-        HALF_PAIRS("tcgen05.mma.kind::f16", BLACK, HALF_F32,
-                   'V') ROW("tcgen05.mma.kind::f16", BLACK, F16, F16, HALF_F16,
-                            '?') ROW("tcgen05.mma.kind::tf32", BLACK, TF32, TF32, SINGLE_F32, 'V')
-            EIGHT_BIT_PAIRS("tcgen05.mma.kind::f8f6f4", BLACK, BLACK_F32, 'M')
-                EIGHT_BIT_PAIRS("tcgen05.mma.kind::f8f6f4", BLACK, BLACK_F16, 'M') EIGHT_BIT_PAIRS(
-                    "tcgen05.mma.kind::mxf8f6f4.block32.ue8m0", BLACK, MX8_F32,
-                    'M') ROW("tcgen05.mma.kind::mxf4.block32.ue8m0", BLACK, E2M1, E2M1,
-                             FP4_UE8M0_32, 'M') ROW("tcgen05.mma.kind::mxf4nvf4.block16.ue4m3",
-                                                    BLACK, E2M1, E2M1, FP4_UE4M3_16, 'M')
-                    ROW("tcgen05.mma.kind::mxf4nvf4.block32.ue8m0", BLACK, E2M1, E2M1, FP4_UE8M0_32,
-                        'M') ROW("tcgen05.mma.kind::mxf4nvf4.block16.ue8m0", BLACK, E2M1, E2M1,
-                                 FP4_UE8M0_16,
-                                 'M') ROW("tcgen05.mma.kind::mxf4.k96.block32.ue8m0", "sm_103a",
-                                          E2M1, E2M1, K96(DP_MMA_UE8M0, 32))
-                        ROW("tcgen05.mma.kind::mxf4nvf4.k96.block16.ue4m3", "sm_103a", E2M1, E2M1,
-                            K96(DP_MMA_UE4M3,
-                                16)) ROW("tcgen05.mma.kind::mxf4nvf4.k96.block32.ue8m0", "sm_103a",
-                                         E2M1, E2M1, K96(DP_MMA_UE8M0, 32))
+    HALF_PAIRS("tcgen05.mma.kind::f16", BLACK, HALF_F32, 'V')
+    ROW("tcgen05.mma.kind::f16", BLACK, F16, F16, HALF_F16, '?')
+    ROW("tcgen05.mma.kind::tf32", BLACK, TF32, TF32, SINGLE_F32, 'V')
+    EIGHT_BIT_PAIRS("tcgen05.mma.kind::f8f6f4", BLACK, BLACK_F32, 'M')
+    EIGHT_BIT_PAIRS("tcgen05.mma.kind::f8f6f4", BLACK, BLACK_F16, 'M')
+    EIGHT_BIT_PAIRS("tcgen05.mma.kind::mxf8f6f4.block32.ue8m0", BLACK, MX8_F32, 'M')
+    ROW("tcgen05.mma.kind::mxf4.block32.ue8m0", BLACK, E2M1, E2M1, FP4_UE8M0_32, 'M')
+    ROW("tcgen05.mma.kind::mxf4nvf4.block16.ue4m3", BLACK, E2M1, E2M1, FP4_UE4M3_16, 'M')
+    ROW("tcgen05.mma.kind::mxf4nvf4.block32.ue8m0", BLACK, E2M1, E2M1, FP4_UE8M0_32, 'M')
+    ROW("tcgen05.mma.kind::mxf4nvf4.block16.ue8m0", BLACK, E2M1, E2M1, FP4_UE8M0_16, 'M')
+    ROW("tcgen05.mma.kind::mxf4.k96.block32.ue8m0", "sm_103a", E2M1, E2M1, K96(DP_MMA_UE8M0, 32))
+    ROW("tcgen05.mma.kind::mxf4nvf4.k96.block16.ue4m3", "sm_103a", E2M1, E2M1,
+        K96(DP_MMA_UE4M3, 16))
+    ROW("tcgen05.mma.kind::mxf4nvf4.k96.block32.ue8m0", "sm_103a", E2M1, E2M1,
+        K96(DP_MMA_UE8M0, 32))
 
-                            HALF_PAIRS("mma.sync", DATACENTRE, HALF_F32,
-                                       'V') ROW("mma.sync", DATACENTRE, F16, F16, HALF_F16, 'V')
-                                FP8_PAIRS("mma.sync", DATACENTRE, EMULATED_F32, 'V') FP8_PAIRS(
-                                    "mma.sync",
-                                    DATACENTRE,
-                                    EMULATED_F16,
-                                    'V') FP8_PAIRS("mma.sync", ADA, ADA_F32,
-                                                   'V') FP8_PAIRS("mma.sync", ADA, ADA_F16, 'V')
-                                    FP8_PAIRS("mma.sync", GEFORCE, BLACK_F32,
-                                              'M') FP8_PAIRS("mma.sync", GEFORCE, GEFORCE_F16, 'M')
-                                        EIGHT_BIT_PAIRS(
-                                            "mma.sync.kind::f8f6f4",
-                                            GEFORCE, BLACK_F32,
-                                            'M') EIGHT_BIT_PAIRS("mma.sync.kind::f8f6f4",
-                                                                 GEFORCE, GEFORCE_F16, 'M')
-                                            EIGHT_BIT_PAIRS(
-                                                "mma.sync.kind::mxf8f6f4.block32.ue8m0", GEFORCE,
-                                                MX8_F32,
-                                                'M') ROW("mma.sync.kind::mxf4.block32.ue8m0",
-                                                         GEFORCE, E2M1, E2M1, FP4_UE8M0_32, 'M')
-                                                ROW("mma.sync.kind::mxf4nvf4.block16.ue4m3",
-                                                    GEFORCE, E2M1, E2M1, FP4_UE4M3_16, 'M')
-                                                    ROW("mma.sync.kind::mxf4nvf4.block32.ue8m0",
-                                                        GEFORCE, E2M1, E2M1, FP4_UE8M0_32, 'M')
-                                                        ROW("mma.sync.kind::mxf4nvf4.block16.ue8m0",
-                                                            GEFORCE, E2M1, E2M1, FP4_UE8M0_16,
-                                                            'M')};
+    HALF_PAIRS("mma.sync", DATACENTRE, HALF_F32, 'V')
+    ROW("mma.sync", DATACENTRE, F16, F16, HALF_F16, 'V')
+    ROW("mma.sync", HOPPER, TF32, TF32, SINGLE_F32, 'V')
+    FP8_PAIRS("mma.sync", DATACENTRE, EMULATED_F32, 'V')
+    FP8_PAIRS("mma.sync", DATACENTRE, EMULATED_F16, 'V')
+    FP8_PAIRS("mma.sync", ADA, ADA_F32, 'V')
+    FP8_PAIRS("mma.sync", ADA, ADA_F16, 'V')
+    FP8_PAIRS("mma.sync", GEFORCE, BLACK_F32, 'M')
+    FP8_PAIRS("mma.sync", GEFORCE, GEFORCE_F16, 'M')
+    EIGHT_BIT_PAIRS("mma.sync.kind::f8f6f4", GEFORCE, BLACK_F32, 'M')
+    EIGHT_BIT_PAIRS("mma.sync.kind::f8f6f4", GEFORCE, GEFORCE_F16, 'M')
+    EIGHT_BIT_PAIRS("mma.sync.kind::mxf8f6f4.block32.ue8m0", GEFORCE, MX8_F32, 'M')
+    ROW("mma.sync.kind::mxf4.block32.ue8m0", GEFORCE, E2M1, E2M1, FP4_UE8M0_32, 'M')
+    ROW("mma.sync.kind::mxf4nvf4.block16.ue4m3", GEFORCE, E2M1, E2M1, FP4_UE4M3_16, 'M')
+    ROW("mma.sync.kind::mxf4nvf4.block32.ue8m0", GEFORCE, E2M1, E2M1, FP4_UE8M0_32, 'M')
+    ROW("mma.sync.kind::mxf4nvf4.block16.ue8m0", GEFORCE, E2M1, E2M1, FP4_UE8M0_16, 'M')
+};
+/* clang-format on */
 
 const dp_mma_desc *dp_mma_table(size_t *count)
 {
