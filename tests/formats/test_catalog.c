@@ -128,7 +128,7 @@ START_TEST(values_and_midpoints)
     for (uint32_t code = 0; code < dp_minifloat_codes(f); code++) {
         const double got = dp_minifloat_value(code, f);
         const double want = (double)dp_f32_from_bits(dp_exact_decode(e, &list, code));
-        const bool equal = isnan(want) ? isnan(got) : memcmp(&got, &want, sizeof got) == 0;
+        const bool equal = isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want);
         if (!dp_tally_check(&tally, equal)) {
             dp_tally_note(&tally, "%s 0x%x: %g, not %g", f.name, code, got, want);
         }
