@@ -60,17 +60,19 @@ static void plan_overflow(dp_bulk_plan *plan, dp_minifloat f, dp_encode how)
     plan->inf_code = inf_special ? special : most;
 }
 
-dp_bulk_plan dp_bulk_plan_encode(dp_bulk_format format, dp_encode how)
+dp_bulk_plan dp_bulk_plan_minifloat(dp_minifloat f, dp_encode how)
 {
-    const dp_minifloat f = dp_bulk_description(format);
-    dp_bulk_plan plan = {.truncate = how.round == DP_RZ, .prefix = format == DP_BULK_BF16};
-    plan.vector = format != DP_BULK_E8M0 && (how.round == DP_RNE || how.round == DP_RZ) &&
-                  !how.drop_zero_sign && !(plan.prefix && how.flush_subnormals);
+    dp_bulk_plan plan = {.truncate = how.round == DP_RZ, .prefix = f.bias == 127};
+    plan.first_field = (uint32_t)(128 - f.bias);
+    /* The kernels' rounding wants a subnormal grid far above that of f32, or exactly it. */
+    const bool grid = plan.prefix ? f.mantissa_bits == 7 : plan.first_field >= 64u;
+    plan.vector = grid && f.mantissa_bits >= 1 && f.top != DP_TOP_FNUZ &&
+                  (how.round == DP_RNE || how.round == DP_RZ) && !how.drop_zero_sign &&
+                  !(plan.prefix && how.flush_subnormals);
     if (!plan.vector) {
         return plan;
     }
     plan_overflow(&plan, f, how);
-    plan.first_field = (uint32_t)(128 - f.bias);
     plan.mantissa_bits = f.mantissa_bits;
     plan.offset = plan.first_field << f.mantissa_bits;
     plan.sign_bit = dp_minifloat_sign_bit(f);
@@ -78,6 +80,12 @@ dp_bulk_plan dp_bulk_plan_encode(dp_bulk_format format, dp_encode how)
     plan.nan_code = dp_minifloat_nan_code(false, f, how.nan);
     plan.nan_sign = plan.nan_code ^ dp_minifloat_nan_code(true, f, how.nan);
     return plan;
+}
+
+dp_bulk_plan dp_bulk_plan_encode(dp_bulk_format format, dp_encode how)
+{
+    const dp_bulk_plan none = {.vector = false};
+    return format == DP_BULK_E8M0 ? none : dp_bulk_plan_minifloat(dp_bulk_description(format), how);
 }
 
 dp_bulk_e8m0_plan dp_bulk_plan_e8m0(dp_e8m0_encode how)

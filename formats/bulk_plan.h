@@ -37,6 +37,7 @@ typedef struct {
     uint32_t most;
 } dp_bulk_e8m0_plan;
 
+dp_bulk_plan dp_bulk_plan_minifloat(dp_minifloat f, dp_encode how);
 dp_bulk_plan dp_bulk_plan_encode(dp_bulk_format format, dp_encode how);
 dp_bulk_e8m0_plan dp_bulk_plan_e8m0(dp_e8m0_encode how);
 
@@ -83,7 +84,7 @@ extern const dp_bulk_kernels dp_bulk_avx512;
 /* f32 bits of element i of a source. */
 static inline uint32_t dp_bulk_load(dp_bulk_source source, size_t i)
 {
-    const uint8_t *bytes = source.data;
+    const uint8_t *bytes = (const uint8_t *)source.data;
     if (source.bf16) {
         uint16_t half;
         memcpy(&half, bytes + 2 * i, sizeof half);
@@ -98,6 +99,43 @@ static inline dp_bulk_source dp_bulk_advance(dp_bulk_source source, size_t i)
 {
     source.data = (const uint8_t *)source.data + (source.bf16 ? 2 : 4) * i;
     return source;
+}
+
+/* The code of one f32; see dp_bulk_plan. */
+static inline uint32_t dp_bulk_encode_one(const dp_bulk_plan *plan, uint32_t bits)
+{
+    const uint32_t magnitude = bits & DP_F32_ABS;
+    const uint32_t m = magnitude < plan->clamp ? magnitude : plan->clamp;
+    uint32_t code;
+    if (plan->prefix) {
+        code = (m + (plan->truncate ? 0u : 0x7FFFu + ((m >> 16) & 1u))) >> 16;
+    } else {
+        const uint32_t field = m >> 23;
+        const uint32_t e = field > plan->first_field ? field : plan->first_field;
+        /* From 26 on nothing is left of 24 bits, nor of half a unit; 30 keeps the sum in range. A
+         * subnormal f32 lies far below, so its hidden bit does not matter. */
+        const uint32_t wanted = 23u - plan->mantissa_bits + (e - field);
+        const uint32_t shift = wanted < 30u ? wanted : 30u;
+        const uint32_t significand = (m & 0x7FFFFFu) | 0x800000u;
+        const uint32_t half =
+            plan->truncate ? 0u : ((1u << shift) >> 1) - 1u + ((significand >> shift) & 1u);
+        code = ((significand + half) >> shift) + (e << plan->mantissa_bits) - plan->offset;
+    }
+    const uint32_t sign = (bits >> plan->sign_shift) & plan->sign_bit;
+    code = magnitude == DP_F32_INF ? plan->inf_code : code;
+    code |= sign;
+    return magnitude > DP_F32_INF ? plan->nan_code ^ (sign & plan->nan_sign) : code;
+}
+
+/* The E8M0 code of one f32; see dp_bulk_e8m0_plan. */
+static inline uint32_t dp_bulk_e8m0_one(const dp_bulk_e8m0_plan *plan, uint32_t bits)
+{
+    const uint32_t magnitude = bits & DP_F32_ABS;
+    const uint32_t field = magnitude >> 23;
+    const uint32_t normal = (magnitude + plan->add + (field & plan->even)) >> 23;
+    const uint32_t code = field == 0 ? (magnitude > plan->threshold ? 1u : 0u) : normal;
+    const uint32_t most = magnitude > DP_F32_INF ? DP_E8M0_NAN : plan->most;
+    return code < most ? code : most;
 }
 
 #endif

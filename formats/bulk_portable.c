@@ -5,32 +5,6 @@
  */
 #include "formats/bulk_plan.h"
 
-/* The code of one f32; see dp_bulk_plan. */
-static inline uint32_t encode_one(const dp_bulk_plan *plan, uint32_t bits)
-{
-    const uint32_t magnitude = bits & DP_F32_ABS;
-    const uint32_t m = magnitude < plan->clamp ? magnitude : plan->clamp;
-    uint32_t code;
-    if (plan->prefix) {
-        code = (m + (plan->truncate ? 0u : 0x7FFFu + ((m >> 16) & 1u))) >> 16;
-    } else {
-        const uint32_t field = m >> 23;
-        const uint32_t e = field > plan->first_field ? field : plan->first_field;
-        /* From 26 on nothing is left of 24 bits, nor of half a unit; 30 keeps the sum in range. A
-         * subnormal f32 lies far below, so its hidden bit does not matter. */
-        const uint32_t wanted = 23u - plan->mantissa_bits + (e - field);
-        const uint32_t shift = wanted < 30u ? wanted : 30u;
-        const uint32_t significand = (m & 0x7FFFFFu) | 0x800000u;
-        const uint32_t half =
-            plan->truncate ? 0u : ((1u << shift) >> 1) - 1u + ((significand >> shift) & 1u);
-        code = ((significand + half) >> shift) + (e << plan->mantissa_bits) - plan->offset;
-    }
-    const uint32_t sign = (bits >> plan->sign_shift) & plan->sign_bit;
-    code = magnitude == DP_F32_INF ? plan->inf_code : code;
-    code |= sign;
-    return magnitude > DP_F32_INF ? plan->nan_code ^ (sign & plan->nan_sign) : code;
-}
-
 static void encode(const dp_bulk_plan *plan_in, dp_bulk_width width, dp_bulk_source source,
                    size_t n, uint8_t *codes, bool stream)
 {
@@ -38,21 +12,21 @@ static void encode(const dp_bulk_plan *plan_in, dp_bulk_width width, dp_bulk_sou
     (void)stream;
     if (width == DP_BULK_BYTES) {
         for (size_t i = 0; i < n; i++) {
-            codes[i] = (uint8_t)encode_one(&plan, dp_bulk_load(source, i));
+            codes[i] = (uint8_t)dp_bulk_encode_one(&plan, dp_bulk_load(source, i));
         }
     } else if (width == DP_BULK_WORDS) {
         for (size_t i = 0; i < n; i++) {
-            const uint16_t code = (uint16_t)encode_one(&plan, dp_bulk_load(source, i));
+            const uint16_t code = (uint16_t)dp_bulk_encode_one(&plan, dp_bulk_load(source, i));
             memcpy(codes + 2 * i, &code, sizeof code);
         }
     } else {
         for (size_t i = 0; i + 1 < n; i += 2) {
-            const uint32_t low = encode_one(&plan, dp_bulk_load(source, i));
-            const uint32_t high = encode_one(&plan, dp_bulk_load(source, i + 1));
+            const uint32_t low = dp_bulk_encode_one(&plan, dp_bulk_load(source, i));
+            const uint32_t high = dp_bulk_encode_one(&plan, dp_bulk_load(source, i + 1));
             codes[i / 2] = (uint8_t)(low | (high << 4));
         }
         if (n % 2 != 0) {
-            codes[n / 2] = (uint8_t)encode_one(&plan, dp_bulk_load(source, n - 1));
+            codes[n / 2] = (uint8_t)dp_bulk_encode_one(&plan, dp_bulk_load(source, n - 1));
         }
     }
 }
@@ -64,12 +38,7 @@ static void encode_e8m0(const dp_bulk_e8m0_plan *plan, const float *x, size_t n,
     const dp_bulk_e8m0_plan p = *plan;
     (void)stream;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = dp_bulk_load(source, i) & DP_F32_ABS;
-        const uint32_t field = magnitude >> 23;
-        const uint32_t normal = (magnitude + p.add + (field & p.even)) >> 23;
-        const uint32_t code = field == 0 ? (magnitude > p.threshold ? 1u : 0u) : normal;
-        const uint32_t most = magnitude > DP_F32_INF ? DP_E8M0_NAN : p.most;
-        codes[i] = (uint8_t)(code < most ? code : most);
+        codes[i] = (uint8_t)dp_bulk_e8m0_one(&p, dp_bulk_load(source, i));
     }
 }
 
