@@ -32,6 +32,12 @@ static inline float dp_block_scaled(const dp_block_plan *plan, dp_block_scaler h
     const float first = how.before == 1.0f ? dp_block_flush(r, x) : dp_block_mul(r, x, how.before);
     const float v = how.kind == DP_SCALER_DIVIDE ? dp_block_div(r, first, how.factor)
                                                  : dp_block_mul(r, first, how.factor);
+    if (v != v) {
+        /* The sign of a NaN that arithmetic makes is the processor's; here it is +, and a NaN
+         * element keeps its own. */
+        return dp_f32_from_bits(DP_F32_INF | 0x400000u |
+                                (x != x ? dp_f32_bits(x) & DP_F32_SIGN : 0u));
+    }
     return dp_block_via(r->quotient_via, v);
 }
 

@@ -12,6 +12,13 @@ static bool is_e8m0_rule(dp_scale_rule rule)
     return rule != DP_RULE_AMAX;
 }
 
+/* Rules that never look at t, where a global factor would enter. */
+static bool is_exponent_rule(dp_scale_rule rule)
+{
+    return rule == DP_RULE_FLOOR || rule == DP_RULE_CEIL || rule == DP_RULE_EVEN ||
+           rule == DP_RULE_AMPLITUDE || rule == DP_RULE_BEST_L2;
+}
+
 static bool check_fields(const dp_block_recipe *r, dp_error *error)
 {
     const unsigned bits = r->element.has_sign + (unsigned)r->element.exponent_bits +
@@ -79,6 +86,10 @@ bool dp_block_plan_make(const dp_block_recipe *recipe, dp_global global, dp_bloc
                        "global scale %.9g: not a positive finite number: compute it from "
                        "the largest magnitude, or give 1",
                        (double)global.value);
+    }
+    if (global.kind != DP_GLOBAL_NONE && is_exponent_rule(recipe->rule)) {
+        return dp_fail(error, "recipe: global scale with a scale rule that reads the exponent of "
+                              "amax: MX formats have none: leave it out");
     }
     memset(plan, 0, sizeof *plan);
     plan->recipe = *recipe;

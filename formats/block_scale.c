@@ -189,7 +189,7 @@ static uint8_t e8m0_scale(const dp_block_plan *p, float amax, float t, const flo
 static void store_scale(const dp_block_plan *p, float t, uint8_t *scale)
 {
     if (p->recipe.scale == DP_SCALE_F32) {
-        store_f32(scale, t);
+        store_f32(scale, isinf(t) && p->recipe.inf == DP_INF_SATURATE ? FLT_MAX : t);
     } else {
         scale[0] = (uint8_t)dp_minifloat_encode(dp_f32_bits(t), scale_format(p->recipe.scale),
                                                 p->recipe.scale_encode);
