@@ -41,8 +41,9 @@ typedef enum {
     DP_RULE_FLOOR_RATIO, /* E8M0: t rounded down: one binade low for most blocks, a known fault   */
     DP_RULE_AMPLITUDE,   /* E8M0: amax itself to the nearest power, as ROUND; for QUOTIENT_AMPLITUDE
                           */
-    DP_RULE_BEST_L2      /* E8M0: of 2^floor and 2^ceil of log2(amax/max) the one with the lower
+    DP_RULE_BEST_L2,     /* E8M0: of 2^floor and 2^ceil of log2(amax/max) the one with the lower
                             squared error over the block, tie to ceil                             */
+    DP_RULE_ROUND_UP     /* E8M0: as ROUND, ties up (ml_dtypes 0.6.0)                             */
 } dp_scale_rule;
 
 /* Order of the operations of t; g = global encode factor, d = global decode factor [B3]. */
@@ -86,7 +87,8 @@ typedef enum {
 typedef enum {
     DP_ZERO_AMAX_ZERO, /* amax is 0 and the rule is applied to it (E8M0: byte 0) */
     DP_ZERO_AMAX_ONE,  /* amax is replaced by 1                                  */
-    DP_ZERO_SCALE_ONE  /* the scale is 1                                         */
+    DP_ZERO_SCALE_ONE, /* the scale is 1                                         */
+    DP_ZERO_SCALE_NAN  /* the scale is NaN when t is 0 (ml_dtypes)       */
 } dp_zero_amax;
 
 /* A NaN, and an infinity, among the elements [B8]. */

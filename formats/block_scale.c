@@ -161,6 +161,8 @@ static uint8_t e8m0_scale(const dp_block_plan *p, float amax, float t, const flo
         return e8m0_cast(t, DP_E8M0_UP);
     case DP_RULE_ROUND:
         return e8m0_cast(t, DP_E8M0_NEAREST_EVEN);
+    case DP_RULE_ROUND_UP:
+        return e8m0_cast(t, DP_E8M0_NEAREST_UP);
     case DP_RULE_FLOOR_RATIO:
         return e8m0_cast(t, DP_E8M0_DOWN);
     case DP_RULE_AMPLITUDE:
@@ -226,10 +228,14 @@ void dp_block_scale_of(const dp_block_plan *plan, float amax, const float *x, si
         amax = r->rule == DP_RULE_AMPLITUDE ? 1.0f : ldexpf(1.0f, plan->emax);
     }
     t = t < r->scale_min ? r->scale_min : t;
+    const bool poisoned = t == 0.0f && r->zero_amax == DP_ZERO_SCALE_NAN;
+    t = poisoned ? dp_f32_from_bits(DP_F32_NAN_CUDA) : t;
     if (unrounded != NULL) {
         *unrounded = t;
     }
-    if (isinf(amax) && r->inf != DP_INF_BINADE) {
+    if (poisoned) {
+        dp_block_scale_nan(plan, scale);
+    } else if (isinf(amax) && r->inf != DP_INF_BINADE) {
         store_largest(plan, scale);
     } else if (r->scale == DP_SCALE_E8M0) {
         scale[0] = e8m0_scale(plan, amax, t, x, n);

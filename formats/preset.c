@@ -36,7 +36,10 @@ typedef struct {
     "project's default, PTX defines no block quantizer"
 #define OCP_TEXT  "OCP Microscaling Formats v1.0, 6.3; NaN and Inf are left open there"
 #define CUDA_TEXT "host path of cuda_fp4.hpp and cuda_fp8.hpp, CUDA 13.0, composed without guards"
-#define ML_TEXT   "jax-ml/ml_dtypes 0.6.0 casts composed by f32 division"
+#define ML_TEXT                                                                                    \
+    "jax-ml/ml_dtypes 0.6.0 casts composed by f32 division; its E8M0 cast takes every t between "  \
+    "2^-127 "                                                                                      \
+    "and 2^-126 up, which the MX rows do not copy"
 #define AO_TEXT                                                                                    \
     "pytorch/ao 0.18.0, prototype/mx_formats/mx_tensor.py; NaN codes of FP4 there are "            \
     "an accident of its bit trick, here 0x7"
@@ -67,8 +70,8 @@ typedef struct {
     {                                                                                              \
         "MLDTYPES", format_name, element_name, ML_TEXT, 0, false,                                  \
         {                                                                                          \
-            .block = 32, .scale = DP_SCALE_E8M0, .rule = DP_RULE_ROUND, .payload = payload_rule,   \
-            .inf = DP_INF_NAN                                                                      \
+            .block = 32, .scale = DP_SCALE_E8M0, .rule = DP_RULE_ROUND_UP,                         \
+            .payload = payload_rule, .inf = DP_INF_NAN, .zero_amax = DP_ZERO_SCALE_NAN             \
         }                                                                                          \
     }
 #define MX_TE(element_name, format_name)                                                           \

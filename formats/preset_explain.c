@@ -35,6 +35,7 @@ static const char *const rule_texts[] = {
     "t rounded down to a power of two",
     "amax to the nearest power of two, midpoint 1.5*2^k, tie to the even code",
     "2^floor or 2^ceil of log2(amax/max), lower squared error, tie to ceil",
+    "t to the nearest power of two, midpoint 1.5*2^k, tie up",
 };
 static const char *const ratio_texts[] = {
     "fl(fl(amax/max)*g)",       "fl(fl(amax*fl(1/max))*g)", "fl(amax*fl(g/max))",
@@ -50,7 +51,8 @@ static const char *const byte0_texts[] = {
     "no special case", "all codes +0",    "x times 0",
     "x as it is",      "x times FLT_MAX", "x times 0 when t is 0, else no special case",
 };
-static const char *const zero_texts[] = {"the rule applied to 0", "amax taken as 1", "scale 1"};
+static const char *const zero_texts[] = {"the rule applied to 0", "amax taken as 1", "scale 1",
+                                         "scale NaN"};
 static const char *const nan_texts[] = {"scale NaN", "ignored by amax", "refused"};
 static const char *const inf_texts[] = {"largest finite scale", "2^128 for the exponent rules",
                                         "scale NaN", "refused"};

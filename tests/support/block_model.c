@@ -146,11 +146,11 @@ static uint8_t clip(int exponent, bool wrap)
 }
 
 /* Nearest power with ties to the even byte; byte 0 is everything up to its own midpoint. */
-static uint8_t nearest_power(double t)
+static uint8_t nearest_power(double t, bool ties_up)
 {
     for (int byte = 0; byte < 254; byte++) {
         const double middle = 1.5 * ldexp(1.0, byte - 127);
-        if (t < middle || (t == middle && byte % 2 == 0)) {
+        if (t < middle || (t == middle && byte % 2 == 0 && !ties_up)) {
             return (uint8_t)byte;
         }
     }
@@ -253,7 +253,8 @@ static uint8_t e8m0(const model *m, double amax, double t, const float *x, size_
     const bool wrap = r->low == DP_E8M0_LOW_WRAP;
     int e = infinite ? 128 : amax == 0.0 ? -1000 : floor_log2(amax);
     const bool reads_t = r->rule == DP_RULE_RCEIL || r->rule == DP_RULE_ROUND ||
-                         r->rule == DP_RULE_ROUND_LOG2 || r->rule == DP_RULE_FLOOR_RATIO;
+                         r->rule == DP_RULE_ROUND_UP || r->rule == DP_RULE_ROUND_LOG2 ||
+                         r->rule == DP_RULE_FLOOR_RATIO;
     if (amax == 0.0 && !reads_t && r->rule != DP_RULE_AMPLITUDE) {
         return 0;
     }
@@ -280,7 +281,9 @@ static uint8_t e8m0(const model *m, double amax, double t, const float *x, size_
         return clip(k + (ldexp(1.0, k) < t ? 1 : 0), false);
     }
     case DP_RULE_ROUND:
-        return nearest_power(t);
+        return nearest_power(t, false);
+    case DP_RULE_ROUND_UP:
+        return nearest_power(t, true);
     case DP_RULE_ROUND_LOG2: {
         if (isinf(t) || t == 0.0) {
             return t == 0.0 ? 0 : 254;
@@ -292,7 +295,7 @@ static uint8_t e8m0(const model *m, double amax, double t, const float *x, size_
     case DP_RULE_FLOOR_RATIO:
         return isinf(t) ? 254 : t == 0.0 ? 0 : clip(floor_log2(t), false);
     case DP_RULE_AMPLITUDE:
-        return nearest_power(amax);
+        return nearest_power(amax, false);
     default:
         return infinite ? 254 : best_of_two(m, amax, x, n);
     }
@@ -362,8 +365,9 @@ bool dp_model_quantize(const dp_block_recipe *recipe, dp_global global, const fl
         amax = recipe->rule == DP_RULE_AMPLITUDE ? 1.0 : ldexp(1.0, m.emax);
     }
     t = t < (double)recipe->scale_min ? (double)recipe->scale_min : t;
-    const bool poisoned =
-        (nan && recipe->nan == DP_NAN_PROPAGATE) || (infinite && recipe->inf == DP_INF_NAN);
+    const bool poisoned = (nan && recipe->nan == DP_NAN_PROPAGATE) ||
+                          (infinite && recipe->inf == DP_INF_NAN) ||
+                          (t == 0.0 && recipe->zero_amax == DP_ZERO_SCALE_NAN);
     if (poisoned) {
         t = NAN;
     }
