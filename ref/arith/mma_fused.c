@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ref/arith/mma_term.h"
 
-/* tz(sig * 2^shift): the magnitude is truncated, whatever the sign. */
-static int64_t aligned(int64_t sig, int shift)
-{
-    const uint64_t magnitude = (uint64_t)(sig < 0 ? -sig : sig);
-    uint64_t moved = 0;
-    if (shift >= 0) {
-        moved = magnitude << shift;
-    } else if (shift > -64) {
-        moved = magnitude >> -shift;
-    }
-    return sig < 0 ? -(int64_t)moved : (int64_t)moved;
-}
-
 static uint32_t convert(const dp_mma_desc *desc, bool negative, uint64_t magnitude, int exp2)
 {
     if (desc->result == DP_MMA_F16_RNE) {
@@ -81,11 +68,11 @@ static uint32_t sum(const dp_mma_desc *desc, const dp_mma_switches *switches, co
         largest = exponent > largest ? exponent : largest;
     }
     const int products = desc->fraction - dp_mma_fraction(desc->a) - dp_mma_fraction(desc->b);
-    int64_t total = aligned(c->sig, c->exp - largest + desc->fraction - c_fraction);
+    int64_t total = dp_mma_aligned(c->sig, c->exp - largest + desc->fraction - c_fraction);
     for (int i = 0; i < desc->terms; i++) {
         const int32_t product = a[i].sig * b[i].sig;
         if (product != 0) {
-            total += aligned(product, a[i].exp + b[i].exp + scale - largest + products);
+            total += dp_mma_aligned(product, a[i].exp + b[i].exp + scale - largest + products);
         }
     }
     const bool negative = total < 0;
@@ -108,7 +95,8 @@ static uint32_t add_late(const dp_mma_desc *desc, const dp_mma_switches *switche
     const int ec = c->sig == 0 ? desc->zero_exponent : c->exp;
     const int largest = eq > ec ? eq : ec;
     const int shift = desc->fraction - fraction - largest;
-    const int64_t total = aligned(q.sig, q.exp + shift) + aligned(c->sig, c->exp + shift);
+    const int64_t total =
+        dp_mma_aligned(q.sig, q.exp + shift) + dp_mma_aligned(c->sig, c->exp + shift);
     const bool negative = total < 0;
     const uint32_t bits =
         convert(desc, negative, (uint64_t)(negative ? -total : total), largest - desc->fraction);

@@ -33,18 +33,6 @@ static group scaled_group(const dp_mma_switches *switches, int zero_exponent, co
     return (group){.t = q * m, .exp = excluded ? zero_exponent : sa->exp + sb->exp};
 }
 
-static int64_t aligned(int64_t x, int shift)
-{
-    const uint64_t magnitude = (uint64_t)(x < 0 ? -x : x);
-    uint64_t moved = 0;
-    if (shift >= 0) {
-        moved = magnitude << shift;
-    } else if (shift > -64) {
-        moved = magnitude >> -shift;
-    }
-    return x < 0 ? -(int64_t)moved : (int64_t)moved;
-}
-
 /* E2M1 has no NaN and no infinity: scales and C alone can be special. */
 static bool special(const dp_mma_scale_term *sa, const dp_mma_scale_term *sb, int scales,
                     const dp_mma_term *c, uint32_t *bits)
@@ -84,9 +72,9 @@ uint32_t dp_mma_grouped_sum(const dp_mma_desc *desc, const dp_mma_switches *swit
                             sb + s);
         largest = g[i].exp > largest ? g[i].exp : largest;
     }
-    int64_t total = aligned(term_c.sig, C_SHIFT + term_c.exp - largest);
+    int64_t total = dp_mma_aligned(term_c.sig, C_SHIFT + term_c.exp - largest);
     for (int i = 0; i < GROUPS; i++) {
-        total += aligned(g[i].t, GROUP_SHIFT + g[i].exp - largest);
+        total += dp_mma_aligned(g[i].t, GROUP_SHIFT + g[i].exp - largest);
     }
     const bool negative = total < 0;
     bits = dp_mma_f32_rz(negative, (uint64_t)(negative ? -total : total), largest - FRACTION, 23);

@@ -105,6 +105,18 @@ int dp_mma_code_bits(dp_mma_format format)
                : 1 + layouts[format].exponent_bits + layouts[format].fraction_bits;
 }
 
+int64_t dp_mma_aligned(int64_t x, int shift)
+{
+    const uint64_t magnitude = (uint64_t)(x < 0 ? -x : x);
+    uint64_t moved = 0;
+    if (shift >= 0 && x != 0) {
+        moved = magnitude << shift;
+    } else if (shift < 0 && shift > -64) {
+        moved = magnitude >> -shift;
+    }
+    return x < 0 ? -(int64_t)moved : (int64_t)moved;
+}
+
 int dp_mma_top_bit(uint64_t x)
 {
     int top = 0;

@@ -43,6 +43,9 @@ int dp_mma_code_bits(dp_mma_format format);
 /* An accumulator taken apart the same way: fraction 23 (f32) or 10 (f16). */
 dp_mma_term dp_mma_term_of_c(bool is_f16, uint32_t bits);
 
+/* tz(x * 2^shift): the magnitude is truncated, whatever the sign (rule 3). Any shift for x = 0; for
+ * another x the result must fit. */
+int64_t dp_mma_aligned(int64_t x, int shift);
 /* Index of the highest set bit of x != 0. */
 int dp_mma_top_bit(uint64_t x);
 /* sign * magnitude * 2^exp2 truncated toward zero to `fraction` bits (13 or 23) as f32 bits;
