@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=sh
 # Sourced by analysis/run.sh and tests/run.sh: install what is missing, build quietly.
 
 packages="cmake ninja-build gcc g++ libc6-dev pkg-config libhdf5-dev hdf5-tools librandom123-dev
