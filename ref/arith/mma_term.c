@@ -71,7 +71,9 @@ bool dp_mma_normalises(const dp_mma_desc *desc, const dp_mma_switches *switches,
                        dp_mma_format format)
 {
     if (desc->family == DP_MMA_EMULATED) {
-        return true; /* converted to f16, where every FP8 number is normal or keeps emin -14 */
+        /* Converted to f16, where a subnormal E4M3 is normal and a subnormal E5M2 is subnormal
+         * again, at the same emin of -14 (rule 32). */
+        return format == DP_MMA_E4M3;
     }
     return switches->narrow_subnormal == DP_MMA_SUBNORMAL_NORMALISED &&
            dp_mma_code_bits(format) < 8;

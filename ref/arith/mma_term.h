@@ -73,7 +73,7 @@ uint32_t dp_mma_grouped_sum(const dp_mma_desc *desc, const dp_mma_switches *swit
                             const dp_mma_scale_term *sb, uint32_t c);
 
 /* One instruction of the emulated family: 32 FP8 products and C (rules 30 to 33); a and b are
- * decoded with normalise = true. */
+ * decoded as dp_mma_normalises says. */
 uint32_t dp_mma_emulated_sum(const dp_mma_desc *desc, const dp_mma_switches *switches,
                              const dp_mma_term *a, const dp_mma_term *b, uint32_t c);
 

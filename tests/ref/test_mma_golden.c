@@ -360,6 +360,15 @@ START_TEST(emulated_fp8_rounds_the_sum_with_c)
     expect("lost between the halves", run(&e), 0u);
     e.a[2] = 0, e.a[4] = 0xFE, e.b[4] = 0x7E;
     expect("kept in one half", run(&e), 0x3B000000u);
+    /* E5M2 2^-16 is subnormal in f16 too: times 2^15 it aligns at 2^(-14+15), whose window ends at
+     * 2^-24, so 2^-16 * 2^-9 is cut, as it would not be beside a normal 0.5. */
+    e = start("mma.sync", "e5m2", "f32", "sm_100a", 0, 0);
+    e.a[0] = 0x01, e.b[0] = 0x78;
+    e.a[1] = 0x01, e.b[1] = 0x18;
+    e.c = 0xBF000000u;
+    expect("E5M2 subnormal keeps emin", run(&e), 0u);
+    e.a[0] = 0x38, e.b[0] = 0x3C;
+    expect("normal 0.5", run(&e), 0x33000000u);
 }
 END_TEST
 
