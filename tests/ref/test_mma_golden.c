@@ -365,9 +365,10 @@ START_TEST(emulated_fp8_rounds_the_sum_with_c)
     e = start("mma.sync", "e5m2", "f32", "sm_100a", 0, 0);
     e.a[0] = 0x01, e.b[0] = 0x78;
     e.a[1] = 0x01, e.b[1] = 0x18;
-    e.c = 0xBF000000u;
+    e.a[4] = 0x81, e.b[4] = 0x78;
     expect("E5M2 subnormal keeps emin", run(&e), 0u);
     e.a[0] = 0x38, e.b[0] = 0x3C;
+    e.a[4] = 0xB8, e.b[4] = 0x3C;
     expect("normal 0.5", run(&e), 0x33000000u);
 }
 END_TEST
