@@ -3,6 +3,8 @@
 
 const dp_bench dp_benches[] = {
     {"arith", "matrix-unit models of 128x128x128 against OpenBLAS sgemm, one core", dp_bench_arith},
+    {"formats", "bulk conversions and block quantizers against memcpy, one core and two",
+     dp_bench_formats},
     {"memory", "memory copy and read rates: the limits the others are held against",
      dp_bench_memory},
     {NULL, NULL, NULL},
