@@ -101,24 +101,46 @@ uint32_t dp_ex2_exact(uint32_t x)
            rounded_exp2(biased & (one - 1));
 }
 
+/* The reduction of the captured unit: k = floor(x * 2^23), where bits of |x| below 2^-23 are
+ * dropped first and a negative fraction is complemented by ones, not by twos. Two's complement
+ * integer. */
+static uint32_t reduce(uint32_t x)
+{
+    const int field = (int)((x >> 23) & 0xFFu);
+    const uint32_t sig = (x & 0x7FFFFFu) | 0x800000u;
+    const uint32_t a = field < 127 - 23 ? 0
+                       : field < 127    ? sig >> (127 - field)
+                                        : sig << (field - 127);
+    if (x < DP_F32_SIGN) {
+        return a;
+    }
+    return (a & 0x7FFFFFu) == 0 ? 0u - a : ~a;
+}
+
+/* octave: result bits of 2^f, f = (k mod 2^23) / 2^23; the result is 2^floor(k / 2^23) times it. */
+static uint32_t scale(uint32_t octave, uint32_t k)
+{
+    const uint32_t result = octave + (k & ~0x7FFFFFu);
+    return result < 0x00800000u || result >= DP_F32_SIGN ? 0 : result;
+}
+
 uint32_t dp_ex2_captured(const dp_sfu_table *table, uint32_t x)
 {
     uint32_t result;
     if (special(x, &result)) {
         return result;
     }
-    /* a = floor(|x| * 2^23); below zero the fraction is one's complement, not two's. */
-    const int field = (int)((x >> 23) & 0xFFu);
-    const uint32_t sig = (x & 0x7FFFFFu) | 0x800000u;
-    const uint32_t a = field < 127 - 23 ? 0
-                       : field < 127    ? sig >> (127 - field)
-                                        : sig << (field - 127);
-    uint32_t k = a;
-    if (x >= DP_F32_SIGN) {
-        k = (a & 0x7FFFFFu) == 0 ? 0u - a : ~a;
+    const uint32_t k = reduce(x);
+    const uint32_t i = k & 0x7FFFFFu;
+    return scale(dp_ex2_octave(i) - 0x00800000u + (uint32_t)dp_sfu_delta(table, i), k);
+}
+
+uint32_t dp_ex2_unit(const dp_sfu_unit *unit, uint32_t x)
+{
+    uint32_t result;
+    if (special(x, &result)) {
+        return result;
     }
-    const uint32_t octave = k & 0x7FFFFFu;
-    const uint32_t bits = dp_ex2_octave(octave) + (uint32_t)dp_sfu_delta(table, octave);
-    result = bits - 0x00800000u + (k - octave); /* the table is of 2^(1+f): times 2^(floor(k)-1) */
-    return result < 0x00800000u || result >= DP_F32_SIGN ? 0 : result;
+    const uint32_t k = reduce(x);
+    return scale(0x3F800000u + dp_sfu_unit_ex2(unit, k & 0x7FFFFFu), k);
 }

@@ -50,9 +50,8 @@ static uint32_t log2_normal(uint32_t x)
     }
     const uint32_t n = sig > one ? sig - one : one - sig;
     const uint32_t negative_y = sig < one ? DP_F32_SIGN : 0;
-    if (n == 0) {
-        const uint32_t magnitude = (uint32_t)(e < 0 ? -e : e);
-        return magnitude == 0 ? 0 : round_to_f32(e < 0 ? DP_F32_SIGN : 0, magnitude, 0);
+    if (n == 0) { /* e is not 0: log2(1) is special */
+        return round_to_f32(e < 0 ? DP_F32_SIGN : 0, (uint64_t)(e < 0 ? -e : e), 0);
     }
     const int shift = dp_clz64(n) - 41;
     const uint64_t fraction = scaled_log2(n, sig + one, shift);
@@ -66,19 +65,43 @@ static uint32_t log2_normal(uint32_t x)
     return round_to_f32(sign, sign == negative_y ? whole + part : whole - part, -56);
 }
 
-uint32_t dp_lg2_exact(uint32_t x)
+/* Results that no arithmetic is needed for; true if x is one of these. */
+static bool special(uint32_t x, uint32_t *result)
 {
-    const uint32_t magnitude = x & DP_F32_ABS;
-    if (magnitude < 0x00800000u) {
-        return DP_F32_SIGN | DP_F32_INF;
+    if ((x & DP_F32_ABS) < 0x00800000u) {
+        *result = DP_F32_SIGN | DP_F32_INF;
+    } else if (x > DP_F32_INF) { /* NaN of either sign, or negative */
+        *result = DP_F32_NAN_CUDA;
+    } else if (x == DP_F32_INF || x == 0x3F800000u) {
+        *result = x == DP_F32_INF ? x : 0;
+    } else {
+        return false;
     }
-    if (x > DP_F32_INF) { /* NaN of either sign, or negative */
-        return DP_F32_NAN_CUDA;
-    }
-    return x == DP_F32_INF ? x : log2_normal(x);
+    return true;
 }
 
-uint32_t dp_lg2_octave(uint32_t i)
+uint32_t dp_lg2_exact(uint32_t x)
 {
-    return i == 0 ? 0 : log2_normal(0x3F800000u | i);
+    uint32_t result;
+    return special(x, &result) ? result : log2_normal(x);
+}
+
+uint32_t dp_lg2_unit(const dp_sfu_unit *unit, uint32_t x)
+{
+    uint32_t result;
+    if (special(x, &result)) {
+        return result;
+    }
+    /* e + log2 of the mantissa with 36 fraction bits, a negative sum complemented by ones,
+     * truncated to 24 significant bits. The sum for x = 1 would not be 0: that result is special.
+     */
+    const int64_t e = (int64_t)(x >> 23) - 127;
+    const int64_t sum = e * (INT64_C(1) << 36) + (int64_t)dp_sfu_unit_lg2(unit, x & 0x7FFFFFu);
+    const uint64_t magnitude = (uint64_t)(sum < 0 ? ~sum : sum);
+    if (magnitude == 0) {
+        return 0;
+    }
+    const int lead = 63 - dp_clz64(magnitude);
+    const uint32_t kept = (uint32_t)(magnitude << (63 - lead) >> 40);
+    return (sum < 0 ? DP_F32_SIGN : 0) | (((uint32_t)(lead - 36 + 126) << 23) + kept);
 }

@@ -57,3 +57,10 @@ uint32_t dp_rcp_captured(const dp_sfu_table *table, uint32_t x)
     const uint32_t i = x & 0x7FFFFFu;
     return move(dp_rcp_octave(i) + (uint32_t)dp_sfu_delta(table, i), x);
 }
+
+uint32_t dp_rcp_unit(const dp_sfu_unit *unit, uint32_t x)
+{
+    uint32_t result;
+    return special(x, &result) ? result
+                               : move(0x3F000000u + dp_sfu_unit_rcp(unit, x & 0x7FFFFFu), x);
+}

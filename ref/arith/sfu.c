@@ -7,13 +7,9 @@ const dp_sfu *dp_sfu_exact(void)
     return &exact;
 }
 
-/* Generated from data/ by data/embed_sfu.c when the library is built. */
-extern const dp_sfu_table dp_sfu_table_ex2_h200;
-extern const dp_sfu_table dp_sfu_table_rcp_h200;
-
 const dp_sfu *dp_sfu_h200(void)
 {
-    static const dp_sfu h200 = {"h200", &dp_sfu_table_ex2_h200, &dp_sfu_table_rcp_h200, NULL};
+    static const dp_sfu h200 = {"h200", &dp_sfu_h200_unit, NULL, NULL};
     return &h200;
 }
 
@@ -30,16 +26,21 @@ const dp_sfu *dp_sfu_by_name(const char *name)
 
 uint32_t dp_sfu_ex2(const dp_sfu *sfu, uint32_t x)
 {
-    return sfu->ex2 != NULL ? dp_ex2_captured(sfu->ex2, x) : dp_ex2_exact(x);
+    if (sfu->ex2 != NULL) {
+        return dp_ex2_captured(sfu->ex2, x);
+    }
+    return sfu->unit != NULL ? dp_ex2_unit(sfu->unit, x) : dp_ex2_exact(x);
 }
 
 uint32_t dp_sfu_rcp(const dp_sfu *sfu, uint32_t x)
 {
-    return sfu->rcp != NULL ? dp_rcp_captured(sfu->rcp, x) : dp_rcp_exact(x);
+    if (sfu->rcp != NULL) {
+        return dp_rcp_captured(sfu->rcp, x);
+    }
+    return sfu->unit != NULL ? dp_rcp_unit(sfu->unit, x) : dp_rcp_exact(x);
 }
 
 uint32_t dp_sfu_lg2(const dp_sfu *sfu, uint32_t x)
 {
-    (void)sfu; /* no capture of lg2 covers all exponents yet */
-    return dp_lg2_exact(x);
+    return sfu->unit != NULL ? dp_lg2_unit(sfu->unit, x) : dp_lg2_exact(x);
 }

@@ -2,9 +2,12 @@
  *
  * The special functions of PTX ISA 9.1: ex2.approx.ftz.f32, rcp.approx.ftz.f32, lg2.approx.ftz.f32.
  *
- * PTX bounds their error and fixes their special values, not their bits. Two models each:
+ * PTX bounds their error and fixes their special values, not their bits. Three models:
  *   exact     the correctly rounded result (to nearest even), subnormals flushed;
- *   captured  what a named device returned, replayed from a table (sfu_table.h).
+ *   unit      a device's interpolator as an integer formula (sfu_unit.h): the H200's is known, and
+ *             equal to the device on all 2^32 inputs of ex2 and rcp;
+ *   captured  what a device returned, replayed from a table in a file (sfu_file.h), for devices
+ *             whose formula is not known.
  * A dp_sfu says which model each function uses; stages of the oracle take one as an argument.
  * Integers only, so the caller's floating-point environment changes nothing.
  */
@@ -12,21 +15,22 @@
 #define DP_REF_ARITH_SFU_H
 
 #include "ref/arith/sfu_table.h"
+#include "ref/arith/sfu_unit.h"
 
 DP_BEGIN_C
 
-/* The model of each function: a capture, or NULL for the correctly rounded one. */
+/* A capture goes before the unit, the unit before the correctly rounded function. */
 typedef struct {
-    const char *name; /* what a dump records, e.g. "exact" or "h200" */
-    const dp_sfu_table *ex2;
-    const dp_sfu_table *rcp;
-    const dp_sfu_table *lg2;
+    const char *name;        /* what a dump records, e.g. "exact" or "h200" */
+    const dp_sfu_unit *unit; /* all three functions, or NULL */
+    const dp_sfu_table *ex2; /* a capture of ex2, or NULL */
+    const dp_sfu_table *rcp; /* a capture of rcp, or NULL */
 } dp_sfu;
 
 /* Every function correctly rounded. The default: it claims nothing about a device. */
 const dp_sfu *dp_sfu_exact(void);
 
-/* As captured on one NVIDIA H200 (data/SFU.md); the tables are part of the library. */
+/* As an NVIDIA H200 computes them (data/SFU.md). */
 const dp_sfu *dp_sfu_h200(void);
 
 /* The model of that name ("exact", "h200"), or NULL. */
@@ -63,7 +67,13 @@ uint32_t dp_ex2_exact(uint32_t x);
 uint32_t dp_rcp_exact(uint32_t x);
 uint32_t dp_lg2_exact(uint32_t x);
 
-/* The captured models by themselves; table->function must be the matching one. */
+/* The models of a unit by themselves. */
+uint32_t dp_ex2_unit(const dp_sfu_unit *unit, uint32_t x);
+uint32_t dp_rcp_unit(const dp_sfu_unit *unit, uint32_t x);
+uint32_t dp_lg2_unit(const dp_sfu_unit *unit, uint32_t x);
+
+/* The captured models by themselves, with the range reduction of the H200; table->function must be
+ * the matching one. */
 uint32_t dp_ex2_captured(const dp_sfu_table *table, uint32_t x);
 uint32_t dp_rcp_captured(const dp_sfu_table *table, uint32_t x);
 
@@ -71,7 +81,6 @@ uint32_t dp_rcp_captured(const dp_sfu_table *table, uint32_t x);
  * the deltas of a capture are counted from. i < 2^23. */
 uint32_t dp_ex2_octave(uint32_t i);
 uint32_t dp_rcp_octave(uint32_t i);
-uint32_t dp_lg2_octave(uint32_t i);
 
 DP_END_C
 

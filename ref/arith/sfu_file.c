@@ -7,8 +7,7 @@
 
 #define MAGIC "directp sfu capture 1"
 
-static const char *const names[3] = {"ex2.approx.ftz.f32", "rcp.approx.ftz.f32",
-                                     "lg2.approx.ftz.f32"};
+static const char *const names[2] = {"ex2.approx.ftz.f32", "rcp.approx.ftz.f32"};
 
 const char *dp_sfu_function_name(dp_sfu_function function)
 {
@@ -17,15 +16,7 @@ const char *dp_sfu_function_name(dp_sfu_function function)
 
 static uint32_t reference(dp_sfu_function function, uint32_t i)
 {
-    switch (function) {
-    case DP_SFU_EX2:
-        return dp_ex2_octave(i);
-    case DP_SFU_RCP:
-        return dp_rcp_octave(i);
-    case DP_SFU_LG2:
-    default:
-        return dp_lg2_octave(i);
-    }
+    return function == DP_SFU_EX2 ? dp_ex2_octave(i) : dp_rcp_octave(i);
 }
 
 uint32_t dp_sfu_entry(const dp_sfu_table *table, uint32_t i)
@@ -81,7 +72,7 @@ static bool take_text(char *to, size_t size, char *line, const char *key)
 static bool take_function(dp_sfu_table *table, char *line)
 {
     const char *value = value_of(line, "function");
-    for (int f = 0; value != NULL && f < 3; f++) {
+    for (int f = 0; value != NULL && f < 2; f++) {
         if (strcmp(value, names[f]) == 0) {
             table->function = (dp_sfu_function)f;
             return true;

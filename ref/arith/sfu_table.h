@@ -13,7 +13,7 @@ DP_BEGIN_C
 
 #define DP_SFU_ENTRIES (1u << 23)
 
-typedef enum { DP_SFU_EX2, DP_SFU_RCP, DP_SFU_LG2 } dp_sfu_function;
+typedef enum { DP_SFU_EX2, DP_SFU_RCP } dp_sfu_function;
 
 typedef struct {
     dp_sfu_function function;
