@@ -5,6 +5,7 @@
 #include "analysis/capture.h"
 #include "ref/arith/byteops.h"
 #include "ref/arith/cvt.h"
+#include "ref/arith/cvt_rs.h"
 #include "ref/arith/f32.h"
 
 static float real(uint32_t bits)
@@ -84,6 +85,26 @@ EXPRESSION(e8m0_rz, dp_cvt_ue8m0x2_f32(real(x[0]), real(x[1]), E8M0(DP_E8M0_DOWN
 EXPRESSION(e8m0_rp_inf, dp_cvt_ue8m0x2_f32(real(x[0]), real(x[1]), E8M0(DP_E8M0_UP, false)).bits)
 EXPRESSION(e8m0_rz_inf, dp_cvt_ue8m0x2_f32(real(x[0]), real(x[1]), E8M0(DP_E8M0_DOWN, false)).bits)
 EXPRESSION(bf16_e8m0, dp_cvt_bf16x2_ue8m0x2((dp_e8m0x2){(uint16_t)x[0]}).bits)
+
+/* Stochastic conversions recorded with one value in every lane: x is the value and the random word.
+ */
+#define RS(random)                                                                                 \
+    x[1], (dp_cvt_rs)                                                                              \
+    {                                                                                              \
+        false, (random), DP_RS_HIGH_FIRST                                                          \
+    }
+static uint32_t rs_x4(const uint32_t *x, int format)
+{
+    const float lanes[4] = {real(x[0]), real(x[0]), real(x[0]), real(x[0])};
+    return format == 0   ? dp_cvt_rs_e4m3x4_f32(lanes, RS(true))
+           : format == 1 ? dp_cvt_rs_e5m2x4_f32(lanes, RS(true))
+                         : dp_cvt_rs_e2m1x4_f32(lanes, RS(true));
+}
+EXPRESSION(rs_e4m3, rs_x4(x, 0))
+EXPRESSION(rs_e5m2, rs_x4(x, 1))
+EXPRESSION(rs_e2m1, rs_x4(x, 2))
+EXPRESSION(rs_bf16, dp_cvt_rs_bf16x2_f32(real(x[0]), real(x[0]), RS(false)).bits)
+EXPRESSION(rs_f16, dp_cvt_rs_f16x2_f32(real(x[0]), real(x[0]), RS(false)).bits)
 
 SPECIAL(ex2_ftz, dp_sfu_ex2(sfu, x[0]))
 SPECIAL(rcp_ftz, dp_sfu_rcp(sfu, x[0]))
@@ -165,6 +186,11 @@ static const dp_capture_function_desc functions[] = {
     {"cvt.rz.satfinite.ue8m0x2.f32", 2, 8, 2, 0, false, e8m0_rz},
     {"cvt.rp.ue8m0x2.f32", 2, 8, 2, 0, false, e8m0_rp_inf},
     {"cvt.rz.ue8m0x2.f32", 2, 8, 2, 0, false, e8m0_rz_inf},
+    {"cvt.rs.satfinite.e4m3x4.f32", 2, 32, 1, 0, false, rs_e4m3},
+    {"cvt.rs.satfinite.e5m2x4.f32", 2, 32, 1, 0, false, rs_e5m2},
+    {"cvt.rs.satfinite.e2m1x4.f32", 2, 16, 1, 0, false, rs_e2m1},
+    {"cvt.rs.bf16x2.f32", 2, 32, 1, 0, false, rs_bf16},
+    {"cvt.rs.f16x2.f32", 2, 32, 1, 0, false, rs_f16},
     {"cvt.rn.satfinite.e4m3x2.f16x2", 1, 8, 2, 16, false, e4m3_f16},
     {"cvt.rn.satfinite.e5m2x2.f16x2", 1, 8, 2, 16, false, e5m2_f16},
     {"cvt.rn.f16x2.e4m3x2", 1, 16, 2, 8, false, f16_e4m3},

@@ -10,9 +10,6 @@
     defined(__CUDA_ARCH_FEAT_SM120_ALL)
 #define DP_HAVE_FP4 1
 #endif
-#if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL)
-#define DP_HAVE_STOCHASTIC 1
-#endif
 
 /* A pair conversion seen as a function of one input: x in one field, a value derived from x in the
  * other, so that a field that leaked into its neighbour would show in the sweep. */
@@ -187,12 +184,6 @@ static void dp_short(dp_recorder *r, const char *group, const char *instruction,
 #else
 #define DP_FP4(...) (void)x
 #endif
-#ifdef DP_HAVE_STOCHASTIC
-#define DP_STOCHASTIC(...) __VA_ARGS__
-#else
-#define DP_STOCHASTIC(...) (void)v, (void)random
-#endif
-
 #define DP_E2M1_F32(NAME, PTX)                                                                     \
     struct NAME {                                                                                  \
         static __device__ uint32_t run(uint32_t x)                                                 \
@@ -240,23 +231,6 @@ struct dp_bf16_e8m0 {
     }
 };
 
-/* One value in all lanes, 2^16 random words: which random bits reach which element. */
-#define DP_RANDOM_X4(NAME, PTX)                                                                    \
-    struct NAME {                                                                                  \
-        static __device__ uint32_t run(uint32_t x)                                                 \
-        {                                                                                          \
-            uint32_t y = 0;                                                                        \
-            const float v = __uint_as_float(0x3F900000u + (x >> 16 & 0x7) * 0x1357u);              \
-            const uint32_t random = (x & 0xFFFF) | (x * 0x9E3779B1u & 0xFFFF0000u);                \
-            DP_STOCHASTIC(asm volatile(PTX : "=r"(y) : "f"(v), "r"(random)));                      \
-            return y;                                                                              \
-        }                                                                                          \
-    };
-DP_RANDOM_X4(dp_rs_e4m3, "cvt.rs.satfinite.e4m3x4.f32 %0, {%1, %1, %1, %1}, %2;")
-DP_RANDOM_X4(dp_rs_e2m1, "{ .reg .b16 d; cvt.rs.satfinite.e2m1x4.f32 d, {%1, %1, %1, %1}, %2;"
-                         " cvt.u32.u16 %0, d; }")
-DP_RANDOM_X4(dp_rs_bf16, "cvt.rs.bf16x2.f32 %0, %1, %1, %2;")
-
 static void dp_fp4(dp_recorder *r)
 {
     static uint32_t x[DP_LIST_MAX];
@@ -275,11 +249,6 @@ static void dp_fp4(dp_recorder *r)
     dp_record_list<dp_e8m0_rz_inf, uint8_t>(r, x, count);
     dp_short<dp_f16_e2m1, uint32_t>(r, "cvt_f16x2_e2m1x2", "cvt.rn.f16x2.e2m1x2", 256);
     dp_short<dp_bf16_e8m0, uint16_t>(r, "cvt_bf16_e8m0", "cvt.rn.bf16x2.ue8m0x2", 256);
-    if (r->capability != 120) {
-        dp_short<dp_rs_e4m3, uint32_t>(r, "cvt_rs_e4m3x4", "cvt.rs.satfinite.e4m3x4.f32", 1 << 19);
-        dp_short<dp_rs_e2m1, uint32_t>(r, "cvt_rs_e2m1x4", "cvt.rs.satfinite.e2m1x4.f32", 1 << 19);
-        dp_short<dp_rs_bf16, uint32_t>(r, "cvt_rs_bf16x2", "cvt.rs.bf16x2.f32", 1 << 19);
-    }
 }
 
 void dp_record_convert(dp_recorder *r)
@@ -301,7 +270,6 @@ void dp_record_convert(dp_recorder *r)
     if (r->capability >= 100) {
         dp_fp4(r);
     } else {
-        dp_record_say(r,
-                      "cvt of e2m1, ue8m0, .rs: skipped, needs compute capability 10.0 and up\n");
+        dp_record_say(r, "cvt of e2m1, ue8m0: skipped, needs compute capability 10.0 and up\n");
     }
 }

@@ -76,6 +76,30 @@ DP_TO_INT(dp_cvt_rni, "cvt.rni.s32.f32")
 DP_TO_INT(dp_cvt_rzi, "cvt.rzi.s32.f32")
 DP_TO_INT(dp_cvt_rmi_ftz, "cvt.rmi.ftz.s32.f32")
 
+/* Stochastic conversions: one value in every lane, and the random word. */
+#if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL)
+#define DP_STOCHASTIC(...) __VA_ARGS__
+#else
+#define DP_STOCHASTIC(...) (void)v
+#endif
+#define DP_RANDOM(NAME, PTX)                                                                       \
+    struct NAME {                                                                                  \
+        static __device__ uint32_t run(dp_args v)                                                  \
+        {                                                                                          \
+            uint32_t y = 0;                                                                        \
+            DP_STOCHASTIC(asm volatile(PTX : "=r"(y) : "f"(__uint_as_float(v.a)), "r"(v.b)));      \
+            return y;                                                                              \
+        }                                                                                          \
+    };
+DP_RANDOM(dp_rs_e4m3, "cvt.rs.satfinite.e4m3x4.f32 %0, {%1, %1, %1, %1}, %2;")
+DP_RANDOM(dp_rs_e5m2, "cvt.rs.satfinite.e5m2x4.f32 %0, {%1, %1, %1, %1}, %2;")
+DP_RANDOM(dp_rs_e2m1, "{ .reg .b16 d; cvt.rs.satfinite.e2m1x4.f32 d, {%1, %1, %1, %1}, %2;"
+                      " cvt.u32.u16 %0, d; }")
+DP_RANDOM(dp_rs_bf16, "cvt.rs.bf16x2.f32 %0, %1, %1, %2;")
+DP_RANDOM(dp_rs_f16, "cvt.rs.f16x2.f32 %0, %1, %1, %2;")
+
+typedef enum { DP_ARGS_FLOATS, DP_ARGS_INTEGERS, DP_ARGS_RANDOM } dp_args_kind;
+
 template <class Op> static __global__ void dp_args_kernel(uint32_t *y, const dp_args *x, int count)
 {
     for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count;
@@ -129,15 +153,18 @@ static uint32_t dp_integer(int i, int operand, uint64_t *state)
 
 template <class Op>
 static void dp_scalar(dp_recorder *r, const char *group, const char *instruction, int operands,
-                      bool integers)
+                      dp_args_kind kind)
 {
     dp_args *x = (dp_args *)malloc(DP_CASES * sizeof *x), *device_x = nullptr;
     uint32_t *flat = (uint32_t *)malloc(DP_CASES * 3 * sizeof *flat), *y = nullptr;
     uint32_t *host_y = (uint32_t *)malloc(DP_CASES * sizeof *host_y);
     uint64_t state = r->seed;
     for (int i = 0; i < DP_CASES; i++) {
-        uint32_t v[3];
-        if (integers) {
+        uint32_t v[3] = {};
+        if (kind == DP_ARGS_RANDOM) { /* a value within the narrow formats, all 32 random bits */
+            v[0] = (dp_next(&state) & 0x807FFFFF) | (110u + dp_next(&state) % 26u) << 23;
+            v[1] = dp_next(&state);
+        } else if (kind == DP_ARGS_INTEGERS) {
             for (int o = 0; o < 3; o++) {
                 v[o] = dp_integer(i, o, &state);
             }
@@ -168,28 +195,37 @@ static void dp_scalar(dp_recorder *r, const char *group, const char *instruction
 
 void dp_record_scalar(dp_recorder *r)
 {
-    dp_scalar<dp_add_rn>(r, "add_rn_ftz", "add.rn.ftz.f32", 2, false);
-    dp_scalar<dp_add_rm>(r, "add_rm_ftz", "add.rm.ftz.f32", 2, false);
-    dp_scalar<dp_add_rz>(r, "add_rz_ftz", "add.rz.ftz.f32", 2, false);
-    dp_scalar<dp_add_plain>(r, "add_rn", "add.rn.f32", 2, false);
-    dp_scalar<dp_mul_rn>(r, "mul_rn_ftz", "mul.rn.ftz.f32", 2, false);
-    dp_scalar<dp_mul_plain>(r, "mul_rn", "mul.rn.f32", 2, false);
-    dp_scalar<dp_fma_rn>(r, "fma_rn_ftz", "fma.rn.ftz.f32", 3, false);
-    dp_scalar<dp_fma_plain>(r, "fma_rn", "fma.rn.f32", 3, false);
-    dp_scalar<dp_fma_rm>(r, "fma_rm_ftz", "fma.rm.ftz.f32", 3, false);
-    dp_scalar<dp_min>(r, "min_ftz", "min.ftz.f32", 2, false);
-    dp_scalar<dp_max>(r, "max_ftz", "max.ftz.f32", 2, false);
-    dp_scalar<dp_min_plain>(r, "min", "min.f32", 2, false);
-    dp_scalar<dp_max_plain>(r, "max", "max.f32", 2, false);
-    dp_scalar<dp_min_nan>(r, "min_nan", "min.NaN.f32", 2, false);
-    dp_scalar<dp_max_nan>(r, "max_nan", "max.NaN.f32", 2, false);
-    dp_scalar<dp_cvt_rmi>(r, "cvt_rmi_s32", "cvt.rmi.s32.f32", 1, false);
-    dp_scalar<dp_cvt_rni>(r, "cvt_rni_s32", "cvt.rni.s32.f32", 1, false);
-    dp_scalar<dp_cvt_rzi>(r, "cvt_rzi_s32", "cvt.rzi.s32.f32", 1, false);
-    dp_scalar<dp_cvt_rmi_ftz>(r, "cvt_rmi_ftz_s32", "cvt.rmi.ftz.s32.f32", 1, false);
-    dp_scalar<dp_prmt>(r, "prmt", "prmt.b32", 3, true);
-    dp_scalar<dp_dp4a_ss>(r, "dp4a_s32_s32", "dp4a.s32.s32", 3, true);
-    dp_scalar<dp_dp4a_uu>(r, "dp4a_u32_u32", "dp4a.u32.u32", 3, true);
-    dp_scalar<dp_dp4a_su>(r, "dp4a_s32_u32", "dp4a.s32.u32", 3, true);
-    dp_scalar<dp_dp4a_us>(r, "dp4a_u32_s32", "dp4a.u32.s32", 3, true);
+    dp_scalar<dp_add_rn>(r, "add_rn_ftz", "add.rn.ftz.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_add_rm>(r, "add_rm_ftz", "add.rm.ftz.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_add_rz>(r, "add_rz_ftz", "add.rz.ftz.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_add_plain>(r, "add_rn", "add.rn.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_mul_rn>(r, "mul_rn_ftz", "mul.rn.ftz.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_mul_plain>(r, "mul_rn", "mul.rn.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_fma_rn>(r, "fma_rn_ftz", "fma.rn.ftz.f32", 3, DP_ARGS_FLOATS);
+    dp_scalar<dp_fma_plain>(r, "fma_rn", "fma.rn.f32", 3, DP_ARGS_FLOATS);
+    dp_scalar<dp_fma_rm>(r, "fma_rm_ftz", "fma.rm.ftz.f32", 3, DP_ARGS_FLOATS);
+    dp_scalar<dp_min>(r, "min_ftz", "min.ftz.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_max>(r, "max_ftz", "max.ftz.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_min_plain>(r, "min", "min.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_max_plain>(r, "max", "max.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_min_nan>(r, "min_nan", "min.NaN.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_max_nan>(r, "max_nan", "max.NaN.f32", 2, DP_ARGS_FLOATS);
+    dp_scalar<dp_cvt_rmi>(r, "cvt_rmi_s32", "cvt.rmi.s32.f32", 1, DP_ARGS_FLOATS);
+    dp_scalar<dp_cvt_rni>(r, "cvt_rni_s32", "cvt.rni.s32.f32", 1, DP_ARGS_FLOATS);
+    dp_scalar<dp_cvt_rzi>(r, "cvt_rzi_s32", "cvt.rzi.s32.f32", 1, DP_ARGS_FLOATS);
+    dp_scalar<dp_cvt_rmi_ftz>(r, "cvt_rmi_ftz_s32", "cvt.rmi.ftz.s32.f32", 1, DP_ARGS_FLOATS);
+    dp_scalar<dp_prmt>(r, "prmt", "prmt.b32", 3, DP_ARGS_INTEGERS);
+    dp_scalar<dp_dp4a_ss>(r, "dp4a_s32_s32", "dp4a.s32.s32", 3, DP_ARGS_INTEGERS);
+    dp_scalar<dp_dp4a_uu>(r, "dp4a_u32_u32", "dp4a.u32.u32", 3, DP_ARGS_INTEGERS);
+    dp_scalar<dp_dp4a_su>(r, "dp4a_s32_u32", "dp4a.s32.u32", 3, DP_ARGS_INTEGERS);
+    dp_scalar<dp_dp4a_us>(r, "dp4a_u32_s32", "dp4a.u32.s32", 3, DP_ARGS_INTEGERS);
+    if (r->capability == 100 || r->capability == 103) {
+        dp_scalar<dp_rs_e4m3>(r, "cvt_rs_e4m3x4", "cvt.rs.satfinite.e4m3x4.f32", 2, DP_ARGS_RANDOM);
+        dp_scalar<dp_rs_e5m2>(r, "cvt_rs_e5m2x4", "cvt.rs.satfinite.e5m2x4.f32", 2, DP_ARGS_RANDOM);
+        dp_scalar<dp_rs_e2m1>(r, "cvt_rs_e2m1x4", "cvt.rs.satfinite.e2m1x4.f32", 2, DP_ARGS_RANDOM);
+        dp_scalar<dp_rs_bf16>(r, "cvt_rs_bf16x2", "cvt.rs.bf16x2.f32", 2, DP_ARGS_RANDOM);
+        dp_scalar<dp_rs_f16>(r, "cvt_rs_f16x2", "cvt.rs.f16x2.f32", 2, DP_ARGS_RANDOM);
+    } else {
+        dp_record_say(r, "cvt.rs: skipped, needs compute capability 10.0 or 10.3\n");
+    }
 }
