@@ -167,20 +167,22 @@ static uint32_t dp_special_code(dp_element element, uint64_t *state)
     return code | ((dp_next(state) & 1u) != 0 ? dp_sign_of(l) : 0);
 }
 
-/* Products near the least result in even places, about 2^-11 of that in odd ones. */
-static uint32_t dp_floor_operand(dp_element element, int k, uint64_t *state)
+/* Products near the least result in even places, far below it in odd ones; mostly powers of two, so
+ * that an f16 result is a tie at 2^-25 that a bit near 2^-47 breaks. */
+static uint32_t dp_floor_operand(dp_element element, int k, bool is_b, uint64_t *state)
 {
     const dp_layout *l = &dp_layouts[element];
     const int least = 1 - l->bias - l->mantissa; /* exponent of the least subnormal */
-    const int even = l->bias == 127 ? -75 : -13, odd = l->bias == 127 ? -81 : least;
-    const int exponent = (k % 2 == 0 ? even : odd) + dp_between(state, 0, 2);
-    const uint32_t code = dp_random_near(element, exponent, state);
-    const uint32_t power = code & ~((1u << l->mantissa) - 1u);
-    return (power & (dp_sign_of(l) - 1u)) == 0 || (dp_next(state) & 1u) != 0 ? code : power;
+    const int even = l->bias == 127 ? -75 : is_b ? -12 : -13, odd = l->bias == 127 ? -81 : least;
+    const int spread = l->bias == 127 ? 2 : (int)(dp_next(state) % 4) / 3;
+    const int exponent = (k % 2 == 0 ? even : odd) + dp_between(state, 0, spread + k % 2);
+    const uint32_t sign = (dp_next(state) & 1u) != 0 ? dp_sign_of(l) : 0;
+    return (dp_next(state) & 3u) == 0 ? dp_random_near(element, exponent, state)
+                                      : sign | dp_encode_value(element, ldexp(1.0, exponent));
 }
 
 /* One element of an A row or B column. `row` decides what the whole row is about. */
-static uint32_t dp_operand(dp_element element, dp_data data, int row, int k, int special,
+static uint32_t dp_operand(dp_element element, dp_data data, bool is_b, int row, int k, int special,
                            uint64_t *state)
 {
     const dp_layout *l = &dp_layouts[element];
@@ -216,7 +218,7 @@ static uint32_t dp_operand(dp_element element, dp_data data, int row, int k, int
     case DP_DATA_BIG:
         return sign | (l->limit - (uint32_t)(dp_next(state) % (1u << l->mantissa)));
     case DP_DATA_FLOOR:
-        return k <= row % 6 ? dp_floor_operand(element, k, state) : sign;
+        return k <= row % 6 ? dp_floor_operand(element, k, is_b, state) : sign;
     case DP_DATA_CANCEL:
     case DP_DATA_PASS:
     case DP_DATA_KINDS:
@@ -233,7 +235,7 @@ static void dp_fill_rows(uint8_t *rows, int count, bool is_b, dp_element element
         uint8_t *row = rows + r * DP_ROW_BYTES;
         int special = dp_between(state, 0, 3 * lanes - 1);
         for (int k = 0; k < lanes; k++) {
-            uint32_t code = dp_operand(element, data, r, k, special, state);
+            uint32_t code = dp_operand(element, data, is_b, r, k, special, state);
             if (data == DP_DATA_CANCEL && (k & 1) != 0) {
                 uint32_t mate = dp_get(row, element, k - 1);
                 code = is_b ? mate : mate ^ dp_sign_of(&dp_layouts[element]);
