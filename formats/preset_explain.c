@@ -71,10 +71,19 @@ static const char *const global_texts[] = {"none (g = d = 1)",
                                            "g = min(448*max/amax, FLT_MAX), 1 when amax is 0",
                                            "d = amax/(448*max), 1 when amax is 0"};
 
+static bool reads_t(const dp_block_recipe *r)
+{
+    return r->rule == DP_RULE_AMAX || r->rule == DP_RULE_RCEIL || r->rule == DP_RULE_ROUND ||
+           r->rule == DP_RULE_ROUND_UP || r->rule == DP_RULE_ROUND_LOG2 ||
+           r->rule == DP_RULE_FLOOR_RATIO || r->divisor == DP_DIVISOR_UNROUNDED;
+}
+
 static void put_scale(page *p, const dp_block_recipe *r)
 {
     put(p, "scale     %s = %s\n", scale_names[r->scale], rule_texts[r->rule]);
-    put(p, "          t = %s\n", ratio_texts[r->ratio]);
+    if (reads_t(r)) {
+        put(p, "          t = %s\n", ratio_texts[r->ratio]);
+    }
     if (r->scale == DP_SCALE_E4M3 || r->scale == DP_SCALE_UE5M3) {
         put(p, "          cast %s, overflow %s\n", round_texts[r->scale_encode.round],
             overflow_texts[r->scale_encode.overflow]);
