@@ -96,6 +96,12 @@ START_TEST(ggml_bytes)
 }
 END_TEST
 
+START_TEST(torchao_bytes)
+{
+    check_file("data/golden/torchao.csv", 15000);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("block_golden");
@@ -103,6 +109,7 @@ int main(void)
     tcase_add_test(tests, ml_dtypes_bytes);
     tcase_add_test(tests, cuda_host_bytes);
     tcase_add_test(tests, ggml_bytes);
+    tcase_add_test(tests, torchao_bytes);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
 }
