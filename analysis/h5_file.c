@@ -30,28 +30,53 @@ const char *dp_h5_detail(char text[160])
     return text;
 }
 
-/* Access properties every file is opened with. Negative when HDF5 has no memory. */
-static hid_t access_list(void)
+/* A file on disk, or its bytes in memory. */
+typedef struct {
+    const char *path;
+    const void *image; /* NULL for a file on disk */
+    size_t size;
+    char detail[160]; /* why it could not be opened */
+} source;
+
+static hid_t open_source(void *context)
 {
+    source *from = context;
     const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
-    if (list >= 0) {
-        (void)H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+    hid_t id = H5I_INVALID_HID;
+    bool good = list >= 0 && H5Pset_fclose_degree(list, H5F_CLOSE_STRONG) >= 0;
+    if (good && from->image != NULL) {
+        char *copy = malloc(from->size > 0 ? from->size : 1); /* HDF5 wants it writable */
+        good = copy != NULL;
+        if (good) {
+            memcpy(copy, from->image, from->size);
+            good = H5Pset_fapl_core(list, (size_t)1 << 16, false) >= 0 &&
+                   H5Pset_file_image(list, copy, from->size) >= 0;
+        }
+        free(copy);
     }
-    return list;
+    if (good) {
+        id = H5Fopen(from->path, H5F_ACC_RDONLY, list);
+        (void)dp_h5_detail(from->detail); /* the next call clears it */
+    }
+    if (list >= 0) {
+        (void)H5Pclose(list);
+    }
+    return id;
 }
 
-static bool open_with(dp_h5 *file, hid_t list, dp_error *error)
+static bool open_checked(dp_h5 *file, source *from, dp_error *error)
 {
-    char detail[160];
-    file->id = H5Fopen(file->path, H5F_ACC_RDONLY, list);
-    if (file->id < 0) {
-        (void)dp_fail(error,
-                      "%s: HDF5 cannot open it (%s): it is cut short, damaged or not an HDF5 "
-                      "file; write it again",
-                      file->path, dp_h5_detail(detail));
+    file->bytes = from->size;
+    file->limit = DP_H5_DEFAULT_LIMIT;
+    if (!dp_h5_probe(file->path, open_source, from, error)) {
+        return false;
     }
-    (void)H5Pclose(list);
-    return file->id >= 0;
+    file->id = open_source(from);
+    return file->id >= 0 ||
+           dp_fail(error,
+                   "%s: HDF5 cannot open it (%s): it is cut short, damaged or not an HDF5 "
+                   "file; write it again",
+                   file->path, from->detail);
 }
 
 bool dp_h5_open(dp_h5 *file, const char *path, dp_error *error)
@@ -76,33 +101,18 @@ bool dp_h5_open(dp_h5 *file, const char *path, dp_error *error)
                        strerror(errno));
     }
     (void)fclose(readable);
-    file->bytes = (uint64_t)status.st_size;
-    file->limit = DP_H5_DEFAULT_LIMIT;
-    return open_with(file, access_list(), error);
+    source from = {file->path, NULL, (size_t)status.st_size, ""};
+    return open_checked(file, &from, error);
 }
 
 bool dp_h5_open_image(dp_h5 *file, const char *name, const void *image, size_t size,
                       dp_error *error)
 {
+    source from = {name, image, size, ""};
     file->id = H5I_INVALID_HID;
     dp_h5_quiet();
     (void)snprintf(file->path, sizeof file->path, "%s", name);
-    file->bytes = size;
-    file->limit = DP_H5_DEFAULT_LIMIT;
-    const hid_t list = access_list();
-    char *copy = size > 0 ? malloc(size) : NULL;
-    bool good = false;
-    if (copy != NULL) {
-        memcpy(copy, image, size);
-        good = H5Pset_fapl_core(list, (size_t)1 << 16, false) >= 0 &&
-               H5Pset_file_image(list, copy, size) >= 0;
-    }
-    free(copy);
-    if (!good) {
-        (void)H5Pclose(list);
-        return dp_fail(error, "%s: it is empty or memory ran short: give a whole file", name);
-    }
-    return open_with(file, list, error);
+    return open_checked(file, &from, error);
 }
 
 void dp_h5_close(dp_h5 *file)

@@ -27,6 +27,10 @@ int64_t dp_h5_integer_at(const void *data, size_t i, dp_h5_stored stored);
 /* Does an unsigned 64-bit value exceed int64_t? (It would come out negative.) */
 bool dp_h5_integer_fits(const void *data, size_t i, dp_h5_stored stored);
 
+/* Let a child process walk the file that open_file(context) opens; false, with an error, when HDF5
+ * crashed or never came back. A file HDF5 refuses in good order passes: opening it says why. */
+bool dp_h5_probe(const char *path, hid_t (*open_file)(void *), void *context, dp_error *error);
+
 /* HDF5's own innermost complaint about the last failure, for the end of an error text. */
 const char *dp_h5_detail(char text[160]);
 /* Silence HDF5's automatic printing; called before anything else. */

@@ -306,3 +306,30 @@ bool dp_report_print(const dp_report *report, dp_style style, FILE *stream, dp_e
     dp_json_finish(&json);
     return good;
 }
+
+bool dp_report_print_turned(const dp_report *report, FILE *stream, dp_error *error)
+{
+    char text[64];
+    if (!complete(report, error)) {
+        return false;
+    }
+    if (report->title != NULL) {
+        (void)fprintf(stream, "%s\n", report->title);
+    }
+    for (size_t column = 0; column < report->width; column++) {
+        bool blank = true;
+        for (size_t i = column; i < report->used; i += report->width) {
+            blank = blank && report->cells[i].type == CELL_BLANK;
+        }
+        if (blank) {
+            continue;
+        }
+        (void)fprintf(stream, "%-26s", heading(&report->columns[column]));
+        for (size_t i = column; i < report->used; i += report->width) {
+            (void)fprintf(stream, "  %22s",
+                          cell_text(&report->cells[i], report->columns[column].decimals, text));
+        }
+        (void)fputc('\n', stream);
+    }
+    return true;
+}

@@ -41,6 +41,9 @@ size_t dp_report_rows(const dp_report *report);
  * one table writes its own document and calls dp_report_json for each. False, with an error, when
  * memory ran short while cells were added or a row is incomplete. */
 bool dp_report_print(const dp_report *report, dp_style style, FILE *stream, dp_error *error);
+/* As text with a line for each column: for few rows of many cells. Columns that are blank in every
+ * row are left out. */
+bool dp_report_print_turned(const dp_report *report, FILE *stream, dp_error *error);
 /* The rows as a JSON array of objects, one line each. */
 bool dp_report_json(const dp_report *report, dp_json *json, dp_error *error);
 
