@@ -52,14 +52,11 @@ if [ -d data/real ]; then
     cat out/plots_real.txt >>out/plots.txt
     rm out/plots_real.txt
 fi
-if $directp --help | grep -q '^  *quantize ' && [ -d data/real ]; then
+tensor=data/real/qwen15_layer00.h5
+if [ -f "$tensor" ] && $directp --help | grep -q '^  *quantize '; then
     for format in nvfp4 mxfp4; do
-        for file in data/real/*.h5; do
-            name=$(basename "$file" .h5)
-            save "out/quantize_${name}_$format.txt" $directp quantize "$file:/inputs/k" \
-                --format $format -o "out/quantize_${name}_$format.h5"
-            break # one tensor is enough here
-        done
+        save "out/quantize_$format.txt" $directp quantize "$tensor:/inputs/k" \
+            --format $format --recipe PTX -o "out/quantize_$format.h5"
     done
 fi
 
