@@ -719,6 +719,31 @@ START_TEST(case_71_ragged_lengths_are_kept)
 }
 END_TEST
 
+/* A small number of rows must not take another path: 7 rows, 8 rows and one row alone agree. */
+START_TEST(case_72_small_shapes_read_the_same_scales)
+{
+    enum { ROWS = 33, LENGTH = 40 };
+    static float x[ROWS * LENGTH];
+    static uint8_t payload[ROWS * 32];
+    static uint8_t scale[ROWS * 2];
+    static float back[ROWS * LENGTH];
+    for (int i = 0; i < ROWS * LENGTH; i++) {
+        x[i] = (float)(i % 7) - 3.0f;
+    }
+    const dp_block_recipe recipe = preset("OCP:mxfp4");
+    dp_block_plan plan;
+    ck_assert(dp_block_plan_make(&recipe, no_global, &plan, NULL));
+    for (size_t rows = 1; rows <= ROWS; rows++) {
+        const size_t shape[2] = {rows, LENGTH};
+        const dp_tensor tensor = dp_tensor_contiguous(2, shape);
+        ck_assert(dp_block_quantize(&plan, x, &tensor, 1, 2, payload, scale, NULL, NULL));
+        ck_assert(dp_block_dequantize(&plan, payload, scale, &tensor, 1, 2, back, NULL));
+        ck_assert_mem_eq(x, back, rows * LENGTH * sizeof *x); /* small integers are exact */
+        ck_assert_uint_eq(scale[0], 126);
+    }
+}
+END_TEST
+
 START_TEST(case_107_underflow_counts_values)
 {
     const float zeros[4] = {-0.0f, 1.0f, 2.0f, 4.0f};
@@ -771,6 +796,7 @@ int main(void)
     tcase_add_test(tests, case_67_which_nibble_is_first);
     tcase_add_test(tests, case_69_doubled_table_with_half_scale);
     tcase_add_test(tests, case_71_ragged_lengths_are_kept);
+    tcase_add_test(tests, case_72_small_shapes_read_the_same_scales);
     tcase_add_test(tests, case_107_underflow_counts_values);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
