@@ -124,7 +124,7 @@ static uint32_t dp_get(const uint8_t *row, dp_element element, int k)
 {
     switch (dp_layouts[element].bits) {
     case 4:
-        return (row[k / 2] >> (4 * (k & 1))) & 0xFu;
+        return (uint32_t)row[k / 2] >> (4u * (unsigned)(k & 1)) & 0xFu;
     case 8:
         return row[k];
     case 16:
