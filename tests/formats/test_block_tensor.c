@@ -281,8 +281,8 @@ START_TEST(quantizers_stay_inside_the_format)
 }
 END_TEST
 
-/* quantize(dequantize(q)) == q by value for floor and rceil, and by byte unless the block's largest
- * code leaves room for a smaller scale. */
+/* quantize(dequantize(q)) == q: by byte for floor, by value for rceil, whose largest code may leave
+ * room for a smaller scale. */
 START_TEST(requantising_changes_no_value)
 {
     static const char *const names[] = {"OCP:mxfp4",         "OCP:mxfp8-e4m3", "OCP:mxfp8-e5m2",
@@ -309,6 +309,11 @@ START_TEST(requantising_changes_no_value)
                 once[i] = dp_block_value_f32(&plan, codes[i], &scale);
             }
             ck_assert(dp_block_quantize_one(&plan, once, 32, again, &scale_again, NULL, &bad));
+            /* Under floor the largest scaled magnitude stays in the top binade: bytes come back. */
+            if (p < 3 && !dp_tally_check(&tally, scale == scale_again &&
+                                                     memcmp(codes, again, sizeof codes) == 0)) {
+                dp_tally_note(&tally, "%s: scale %02x then %02x", names[p], scale, scale_again);
+            }
             for (size_t i = 0; i < 32; i++) {
                 const float twice = dp_block_value_f32(&plan, again[i], &scale_again);
                 if (!dp_tally_check(&tally, dp_f32_bits(twice) == dp_f32_bits(once[i]))) {

@@ -149,6 +149,35 @@ START_TEST(division_by_the_stored_scale_is_exact)
 }
 END_TEST
 
+/* Every bf16 probability under every scale: the quotient is exact, the product with a rounded
+ * reciprocal is not, and errs only where the label says so. */
+START_TEST(every_bf16_probability_under_every_scale)
+{
+    dp_tally tally = {0};
+    uint64_t reciprocal_differs = 0;
+    for (unsigned code = 1; code < 0x7F; code++) {
+        const dp_ue4m3 s = {(uint8_t)code};
+        const float value = dp_ue4m3_to_f32(s);
+        const float inverse = 1.0f / value;
+        for (uint32_t high = 0; high <= 0x3F80u; high++) {
+            const float x = dp_f32_from_bits(high << 16);
+            dp_nearness nearness = DP_CLEAR;
+            const uint32_t want = dp_nvfp4_exact_code(x, s, 1.0f, DP_RNE, &nearness).bits;
+            const uint32_t divided = dp_e2m1_from_f32(x / value, DP_ENCODE_PTX).bits;
+            const uint32_t multiplied = dp_e2m1_from_f32(x * inverse, DP_ENCODE_PTX).bits;
+            reciprocal_differs += multiplied != want ? 1u : 0u;
+            if (!dp_tally_check(&tally,
+                                divided == want && (multiplied == want || nearness != DP_CLEAR))) {
+                dp_tally_note(&tally, "%a / %a: %x and %x, exact %x", (double)x, (double)value,
+                              divided, multiplied, want);
+            }
+        }
+    }
+    dp_assert_tally(tally, 126 * 16257);
+    ck_assert_uint_gt(reciprocal_differs, 0);
+}
+END_TEST
+
 START_TEST(tails_of_the_exact_code)
 {
     const dp_ue4m3 one = {0x38};
@@ -176,6 +205,7 @@ int main(void)
     tcase_add_test(tests, exact_code_equals_mpfr);
     tcase_add_test(tests, clear_elements_have_one_code);
     tcase_add_test(tests, division_by_the_stored_scale_is_exact);
+    tcase_add_test(tests, every_bf16_probability_under_every_scale);
     tcase_add_test(tests, tails_of_the_exact_code);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
