@@ -15,18 +15,19 @@ static inline size_t step_bytes(dp_bulk_width width)
 }
 
 INLINE void encode_step(const constants *c, const uint8_t *from, bool bf16, bool truncate,
-                        bool prefix, dp_bulk_width width, uint8_t *to, bool stream)
+                        bool prefix, bool tails, dp_bulk_width width, uint8_t *to, bool stream)
 {
     __m512i lanes[4];
     const size_t size = bf16 ? 32 : 64;
     for (size_t i = 0; i < 4; i++) {
-        lanes[i] = encode_lanes(c, load_lanes(from + i * size, bf16), truncate, prefix);
+        lanes[i] = encode_lanes(c, load_lanes(from + i * size, bf16), truncate, prefix, tails);
     }
     store_codes(lanes, width, to, stream);
 }
 
 INLINE void encode_loop(const dp_bulk_plan *plan, dp_bulk_source source, size_t n, bool bf16,
-                        bool truncate, bool prefix, dp_bulk_width width, uint8_t *to, bool stream)
+                        bool truncate, bool prefix, bool tails, dp_bulk_width width, uint8_t *to,
+                        bool stream)
 {
     const constants c = load_constants(plan);
     const uint8_t *from = source.data;
@@ -35,36 +36,36 @@ INLINE void encode_loop(const dp_bulk_plan *plan, dp_bulk_source source, size_t 
     size_t i = 0;
     if (stream && (uintptr_t)to % out == 0) {
         for (; i + STEP <= n; i += STEP, from += STEP * size, to += out) {
-            encode_step(&c, from, bf16, truncate, prefix, width, to, true);
+            encode_step(&c, from, bf16, truncate, prefix, tails, width, to, true);
         }
         _mm_sfence();
     }
     for (; i + STEP <= n; i += STEP, from += STEP * size, to += out) {
-        encode_step(&c, from, bf16, truncate, prefix, width, to, false);
+        encode_step(&c, from, bf16, truncate, prefix, tails, width, to, false);
     }
     if (i < n) {
         uint8_t last[4 * STEP] = {0};
         uint8_t codes[2 * STEP];
         memcpy(last, from, (n - i) * size);
-        encode_step(&c, last, bf16, truncate, prefix, width, codes, false);
+        encode_step(&c, last, bf16, truncate, prefix, tails, width, codes, false);
         const size_t left = n - i;
         memcpy(to, codes,
                width == DP_BULK_NIBBLES ? (left + 1) / 2 : left * (width == DP_BULK_WORDS ? 2 : 1));
     }
 }
 
-#define ENCODE(bf16, truncate, prefix, width)                                                      \
-    encode_loop(plan, source, n, bf16, truncate, prefix, width, codes, stream)
-#define ENCODE_WIDTHS(bf16, truncate)                                                              \
+#define ENCODE(bf16, truncate, prefix, tails, width)                                               \
+    encode_loop(plan, source, n, bf16, truncate, prefix, tails, width, codes, stream)
+#define ENCODE_WIDTHS(bf16, truncate, tails)                                                       \
     do {                                                                                           \
         if (plan->prefix) {                                                                        \
-            ENCODE(bf16, truncate, true, DP_BULK_WORDS);                                           \
+            ENCODE(bf16, truncate, true, tails, DP_BULK_WORDS);                                    \
         } else if (width == DP_BULK_NIBBLES) {                                                     \
-            ENCODE(bf16, truncate, false, DP_BULK_NIBBLES);                                        \
+            ENCODE(bf16, truncate, false, tails, DP_BULK_NIBBLES);                                 \
         } else if (width == DP_BULK_BYTES) {                                                       \
-            ENCODE(bf16, truncate, false, DP_BULK_BYTES);                                          \
+            ENCODE(bf16, truncate, false, tails, DP_BULK_BYTES);                                   \
         } else {                                                                                   \
-            ENCODE(bf16, truncate, false, DP_BULK_WORDS);                                          \
+            ENCODE(bf16, truncate, false, tails, DP_BULK_WORDS);                                   \
         }                                                                                          \
     } while (0)
 
@@ -73,14 +74,16 @@ SIMD static void encode_from(const dp_bulk_plan *plan, dp_bulk_width width, dp_b
 {
     if (source.bf16) {
         if (plan->truncate) {
-            ENCODE_WIDTHS(true, true);
+            ENCODE_WIDTHS(true, true, true);
         } else {
-            ENCODE_WIDTHS(true, false);
+            ENCODE_WIDTHS(true, false, true);
         }
     } else if (plan->truncate) {
-        ENCODE_WIDTHS(false, true);
+        ENCODE_WIDTHS(false, true, true);
+    } else if (plan->tails) {
+        ENCODE_WIDTHS(false, false, true);
     } else {
-        ENCODE_WIDTHS(false, false);
+        ENCODE_WIDTHS(false, false, false);
     }
 }
 

@@ -3,9 +3,10 @@
  * Sixteen lanes of the AVX-512 kernels: included by the files that hold them, and by nothing else.
  *
  * Rounding adds a power of two C whose unit in the last place is the target's quantum: the sum
- * m + C stays in [C, 2C], so its low bits are the rounded quotient. The addition names its rounding
- * and suppresses exceptions, and every target done this way has a quantum far above the f32
- * subnormals, so that neither MXCSR nor DAZ can reach the result [F1].
+ * m + C stays in [C, 2C], so its low bits are the rounded quotient. C brings the binade's part of
+ * the code in its own low bits, an even number of units, so that ties still go to the even code.
+ * The addition names its rounding and suppresses exceptions, and every target done this way has a
+ * quantum far above the f32 subnormals, so that neither MXCSR nor DAZ can reach the result [F1].
  */
 #ifndef DP_FORMATS_BULK_AVX512_INTERNAL_H
 #define DP_FORMATS_BULK_AVX512_INTERNAL_H
@@ -21,41 +22,38 @@ enum { STEP = 64, RN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 enum { RZ = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC };
 
 typedef struct {
-    __m512i absolute, clamp, first, field, magic, shift, offset;
-    __m512i inf, inf_code, nan_code, nan_sign, sign_bit, sign_shift, low_bit, half;
+    __m512i absolute, clamp, first, inf, magic, shift, inf_code, nan_code, nan_sign, magnitude;
+    __m512i sign_shift, low_bit, half;
 } constants;
 
 INLINE constants load_constants(const dp_bulk_plan *plan)
 {
     const int shift = 23 - (int)plan->mantissa_bits;
+    const uint32_t sign_shift = plan->sign_bit != 0 ? plan->sign_shift : 32u; /* 32: no sign */
     return (constants){.absolute = _mm512_set1_epi32((int)DP_F32_ABS),
                        .clamp = _mm512_set1_epi32((int)plan->clamp),
                        .first = _mm512_set1_epi32((int)(plan->first_field << 23)),
-                       .field = _mm512_set1_epi32((int)DP_F32_INF),
-                       .magic = _mm512_set1_epi32(shift << 23),
-                       .shift = _mm512_set1_epi32(shift),
-                       .offset = _mm512_set1_epi32((int)plan->offset),
                        .inf = _mm512_set1_epi32((int)DP_F32_INF),
+                       .magic = _mm512_set1_epi32((shift << 23) - (int)plan->offset),
+                       .shift = _mm512_set1_epi32(shift),
                        .inf_code = _mm512_set1_epi32((int)plan->inf_code),
                        .nan_code = _mm512_set1_epi32((int)plan->nan_code),
                        .nan_sign = _mm512_set1_epi32((int)plan->nan_sign),
-                       .sign_bit = _mm512_set1_epi32((int)plan->sign_bit),
-                       .sign_shift = _mm512_set1_epi32((int)plan->sign_shift),
+                       .magnitude = _mm512_set1_epi32((int)((1u << (31u - plan->sign_shift)) - 1u)),
+                       .sign_shift = _mm512_set1_epi32((int)sign_shift),
                        .low_bit = _mm512_set1_epi32(1),
-                       .half = _mm512_set1_epi32(plan->truncate ? 0 : 0x7FFF)};
+                       .half = _mm512_set1_epi32(0x7FFF)};
 }
 
-/* Magnitude codes of clamped magnitudes, one a lane. */
+/* Magnitude codes of clamped magnitudes, one a lane, below other bits. */
 INLINE __m512i round_lanes(const constants *c, __m512i m, bool truncate)
 {
-    const __m512i e = _mm512_max_epi32(_mm512_and_epi32(m, c->field), c->first);
-    const __m512i power = _mm512_add_epi32(e, c->magic);
+    const __m512i e = _mm512_max_epi32(_mm512_and_epi32(m, c->inf), c->first);
+    const __m512i binade = _mm512_add_epi32(_mm512_srlv_epi32(e, c->shift), c->magic);
     const __m512 a = _mm512_castsi512_ps(m);
-    const __m512 b = _mm512_castsi512_ps(power);
-    const __m512 sum = truncate ? _mm512_add_round_ps(a, b, RZ) : _mm512_add_round_ps(a, b, RN);
-    const __m512i quotient = _mm512_sub_epi32(_mm512_castps_si512(sum), power);
-    const __m512i binade = _mm512_sub_epi32(_mm512_srlv_epi32(e, c->shift), c->offset);
-    return _mm512_add_epi32(quotient, binade);
+    const __m512 b = _mm512_castsi512_ps(_mm512_add_epi32(e, binade));
+    return _mm512_castps_si512(truncate ? _mm512_add_round_ps(a, b, RZ)
+                                        : _mm512_add_round_ps(a, b, RN));
 }
 
 INLINE __m512i prefix_lanes(const constants *c, __m512i m, bool truncate)
@@ -67,17 +65,21 @@ INLINE __m512i prefix_lanes(const constants *c, __m512i m, bool truncate)
     return _mm512_srli_epi32(m, 16);
 }
 
-INLINE __m512i encode_lanes(const constants *c, __m512i x, bool truncate, bool prefix)
+/* tails: whether the plan's Inf and NaN need more than the clamp and one code. */
+INLINE __m512i encode_lanes(const constants *c, __m512i x, bool truncate, bool prefix, bool tails)
 {
     const __m512i magnitude = _mm512_and_epi32(x, c->absolute);
     const __m512i m = _mm512_min_epi32(magnitude, c->clamp);
     __m512i code = prefix ? prefix_lanes(c, m, truncate) : round_lanes(c, m, truncate);
-    code = _mm512_mask_mov_epi32(code, _mm512_cmpeq_epi32_mask(magnitude, c->inf), c->inf_code);
+    if (tails) {
+        const __mmask16 infinite = _mm512_cmpeq_epi32_mask(magnitude, c->inf);
+        code = _mm512_mask_mov_epi32(code, infinite, c->inf_code);
+    }
     const __m512i high = _mm512_srlv_epi32(x, c->sign_shift);
-    const __m512i sign = _mm512_and_epi32(high, c->sign_bit);
-    code = _mm512_or_epi32(code, sign);
+    /* magnitude bits from code, the sign bit from x, nothing above it in x */
+    code = _mm512_ternarylogic_epi32(c->magnitude, code, high, 0xCA);
     const __m512i nan = /* nan_code ^ (sign & nan_sign) */
-        _mm512_ternarylogic_epi32(c->nan_code, sign, c->nan_sign, 0x78);
+        tails ? _mm512_ternarylogic_epi32(c->nan_code, high, c->nan_sign, 0x78) : c->nan_code;
     return _mm512_mask_mov_epi32(code, _mm512_cmpgt_epi32_mask(magnitude, c->inf), nan);
 }
 

@@ -9,16 +9,17 @@
 
 #include "formats/bulk_avx512_internal.h"
 
+#define NOINLINE __attribute__((noinline))
+
 typedef struct {
-    constants element, cast;
+    constants cast;
     __m512i amax_zero, amax_small, inf, inf_byte, nan_byte, field_add, emax;
     __m512 first, second, scale_min;
 } block_constants;
 
 INLINE block_constants load_block_constants(const dp_bulk_block_plan *p)
 {
-    return (block_constants){.element = load_constants(&p->element),
-                             .cast = load_constants(&p->cast),
+    return (block_constants){.cast = load_constants(&p->cast),
                              .amax_zero = _mm512_set1_epi32((int)p->amax_zero),
                              .amax_small = _mm512_set1_epi32((int)p->amax_small),
                              .inf = _mm512_set1_epi32((int)DP_F32_INF),
@@ -110,8 +111,8 @@ INLINE __m512i scale_lanes(const dp_bulk_block_plan *p, const block_constants *c
     } else {
         const __m512i t = _mm512_castps_si512(ratio_lanes(p, c, amax));
         byte = p->kind == DP_BULK_SCALE_T ? e8m0_lanes(&p->power, t)
-               : p->cast.truncate         ? encode_lanes(&c->cast, t, true, false)
-                                          : encode_lanes(&c->cast, t, false, false);
+               : p->cast.truncate         ? encode_lanes(&c->cast, t, true, false, true)
+                                          : encode_lanes(&c->cast, t, false, false, true);
     }
     if (p->inf_replaced) {
         byte = _mm512_mask_mov_epi32(byte, _mm512_cmpeq_epi32_mask(amax, c->inf), c->inf_byte);
@@ -119,14 +120,32 @@ INLINE __m512i scale_lanes(const dp_bulk_block_plan *p, const block_constants *c
     return _mm512_mask_mov_epi32(byte, _mm512_cmpgt_epi32_mask(found, c->inf), c->nan_byte);
 }
 
+/* The bytes of `blocks` blocks, a multiple of sixteen. */
+SIMD NOINLINE static void scale_pass(const dp_bulk_block_plan *p, dp_bulk_source source,
+                                     size_t blocks, uint8_t *scale)
+{
+    const block_constants c = load_block_constants(p);
+    const size_t stride = p->block * (source.bf16 ? 2 : 4);
+    const uint8_t *from = source.data;
+    const bool common = !source.bf16 && !p->ignore_nan;
+    for (size_t b = 0; b < blocks; b += DP_BULK_BLOCKS, from += DP_BULK_BLOCKS * stride) {
+        const __m512i found = common && p->block == 16 ? maxima(from, 64, false, false, 16)
+                              : common && p->block == 32
+                                  ? maxima(from, 128, false, false, 32)
+                                  : maxima(from, stride, source.bf16, p->ignore_nan, p->block);
+        const __m512i bytes = scale_lanes(p, &c, found);
+        _mm_storeu_si128((__m128i *)(void *)(scale + b), _mm512_cvtepi32_epi8(bytes));
+    }
+}
+
 /* Kinds of the inner loop, constants for the compiler. */
 typedef struct {
-    bool bf16, truncate, divides, scales;
+    bool bf16, truncate, tails, divides, scales;
     dp_bulk_width width;
     size_t block;
 } shape;
 
-INLINE __m512i payload_lanes(const block_constants *c, shape s, const uint8_t *from, float before,
+INLINE __m512i payload_lanes(const constants *c, shape s, const uint8_t *from, float before,
                              float factor)
 {
     __m512 x = _mm512_castsi512_ps(load_lanes(from, s.bf16));
@@ -135,16 +154,17 @@ INLINE __m512i payload_lanes(const block_constants *c, shape s, const uint8_t *f
     }
     const __m512 f = _mm512_set1_ps(factor);
     const __m512 v = s.divides ? _mm512_div_ps(x, f) : _mm512_mul_ps(x, f);
-    return encode_lanes(&c->element, _mm512_castps_si512(v), s.truncate, false);
+    return encode_lanes(c, _mm512_castps_si512(v), s.truncate, false, s.tails);
 }
 
-INLINE void quantize_step(const dp_bulk_block_plan *p, const block_constants *c, shape s,
-                          const uint8_t *from, uint8_t *payload, uint8_t *scale, bool stream)
+/* Sixteen blocks. */
+INLINE void payload_step(const dp_bulk_block_plan *p, const constants *c, shape s,
+                         const uint8_t *from, const uint8_t *scale, uint8_t *payload, bool stream)
 {
     const size_t vector = s.bf16 ? 32 : 64;
-    const size_t stride = s.block / 16 * vector;
-    const __m512i found = maxima(from, stride, s.bf16, p->ignore_nan, s.block);
-    const __m512i bytes = scale_lanes(p, c, found);
+    const size_t out = s.width == DP_BULK_NIBBLES ? 32 : 64;
+    const __m512i bytes =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)scale));
     float before[16], factor[16];
     _mm512_storeu_ps(factor, _mm512_i32gather_ps(bytes, p->factor, 4));
     if (s.scales) {
@@ -152,7 +172,6 @@ INLINE void quantize_step(const dp_bulk_block_plan *p, const block_constants *c,
     }
     const __mmask16 zeros = _mm512_cmpeq_epi32_mask(bytes, _mm512_setzero_si512());
     const uint32_t cleared = p->zero_codes ? zeros : 0u;
-    const size_t out = s.width == DP_BULK_NIBBLES ? 32 : 64;
     for (size_t q = 0; q < s.block / 4; q++) { /* four vectors a store */
         __m512i lanes[4];
         for (size_t k = 0; k < 4; k++) {
@@ -165,60 +184,86 @@ INLINE void quantize_step(const dp_bulk_block_plan *p, const block_constants *c,
         }
         store_codes(lanes, s.width, payload + q * out, stream);
     }
-    _mm_storeu_si128((__m128i *)(void *)scale, _mm512_cvtepi32_epi8(bytes));
 }
 
-INLINE void quantize_loop(const dp_bulk_block_plan *p, shape s, dp_bulk_source source,
-                          size_t blocks, uint8_t *payload, uint8_t *scale, bool stream)
+INLINE void payload_loop(const dp_bulk_block_plan *p, shape s, dp_bulk_source source, size_t blocks,
+                         const uint8_t *scale, uint8_t *payload, bool stream)
 {
-    const block_constants c = load_block_constants(p);
-    const uint8_t *from = source.data;
+    const constants c = load_constants(&p->element);
     const size_t size = s.block * (s.bf16 ? 2 : 4);
     const size_t out = s.block / (s.width == DP_BULK_NIBBLES ? 2 : 1);
-    const bool aligned = stream && (uintptr_t)payload % 64 == 0;
-    size_t b = 0;
-    for (; b + DP_BULK_BLOCKS <= blocks; b += DP_BULK_BLOCKS) {
-        if (aligned) {
-            quantize_step(p, &c, s, from + b * size, payload + b * out, scale + b, true);
+    const uint8_t *from = source.data;
+    for (size_t b = 0; b < blocks; b += DP_BULK_BLOCKS) {
+        if (stream) {
+            payload_step(p, &c, s, from + b * size, scale + b, payload + b * out, true);
         } else {
-            quantize_step(p, &c, s, from + b * size, payload + b * out, scale + b, false);
+            payload_step(p, &c, s, from + b * size, scale + b, payload + b * out, false);
         }
-    }
-    _mm_sfence();
-    if (b < blocks) {
-        uint8_t last[DP_BULK_BLOCKS * 32 * 4] = {0};
-        uint8_t codes[DP_BULK_BLOCKS * 32];
-        uint8_t bytes[DP_BULK_BLOCKS];
-        memcpy(last, from + b * size, (blocks - b) * size);
-        quantize_step(p, &c, s, last, codes, bytes, false);
-        memcpy(payload + b * out, codes, (blocks - b) * out);
-        memcpy(scale + b, bytes, blocks - b);
     }
 }
 
-#define QUANTIZE(bf16, divides, scales, width, block)                                              \
-    quantize_loop(p, (shape){bf16, false, divides, scales, width, block}, source, blocks, payload, \
-                  scale, stream)
+#define PAYLOAD(divides, scales, block)                                                            \
+    payload_loop(p, (shape){false, false, false, divides, scales, DP_BULK_NIBBLES, block}, source, \
+                 blocks, scale, payload, stream)
 
-/* The common kinds each have a loop of their own; all others share the last one. */
+/* The codes under the scales already stored. The common kinds each have a loop of their own; all
+ * others share the last one. */
+SIMD NOINLINE static void payload_pass(const dp_bulk_block_plan *p, dp_bulk_source source,
+                                       size_t blocks, const uint8_t *scale, uint8_t *payload,
+                                       bool stream)
+{
+    const bool common =
+        !p->element.truncate && !p->element.tails && !source.bf16 && p->width == DP_BULK_NIBBLES;
+    if (common && p->block == 16 && p->divides && !p->scales) {
+        PAYLOAD(true, false, 16);
+    } else if (common && p->block == 16 && p->divides) {
+        PAYLOAD(true, true, 16);
+    } else if (common && p->block == 16 && !p->scales) {
+        PAYLOAD(false, false, 16);
+    } else if (common && p->block == 32 && !p->divides && !p->scales) {
+        PAYLOAD(false, false, 32);
+    } else if (common && p->block == 32 && !p->divides) {
+        PAYLOAD(false, true, 32);
+    } else {
+        const shape s = {source.bf16, p->element.truncate, true, p->divides, p->scales, p->width,
+                         p->block};
+        payload_loop(p, s, source, blocks, scale, payload, stream);
+    }
+}
+
+/* Both passes over a piece that stays in the first cache. Quotients that end as code 0 are flushed
+ * where that is safe: subnormal results cost many cycles on some cores. The passes are functions of
+ * their own, so that no operation moves across the change of mode. */
 SIMD static void quantize(const dp_bulk_block_plan *p, dp_bulk_source source, size_t blocks,
                           uint8_t *payload, uint8_t *scale, bool stream)
 {
-    const bool common = !p->element.truncate && p->width == DP_BULK_NIBBLES && !source.bf16;
-    if (common && p->block == 16 && p->divides && !p->scales) {
-        QUANTIZE(false, true, false, DP_BULK_NIBBLES, 16);
-    } else if (common && p->block == 16 && p->divides) {
-        QUANTIZE(false, true, true, DP_BULK_NIBBLES, 16);
-    } else if (common && p->block == 16 && !p->scales) {
-        QUANTIZE(false, false, false, DP_BULK_NIBBLES, 16);
-    } else if (common && p->block == 32 && p->divides && !p->scales) {
-        QUANTIZE(false, true, false, DP_BULK_NIBBLES, 32);
-    } else if (common && p->block == 32 && !p->divides && p->scales) {
-        QUANTIZE(false, false, true, DP_BULK_NIBBLES, 32);
-    } else {
-        const shape s = {source.bf16, p->element.truncate, p->divides, p->scales, p->width,
-                         p->block};
-        quantize_loop(p, s, source, blocks, payload, scale, stream);
+    enum { PIECE = 64, FTZ = 0x8000 };
+    const unsigned mode = _mm_getcsr();
+    const unsigned flushed = p->flush_safe ? mode | FTZ : mode;
+    const size_t size = p->block * (source.bf16 ? 2 : 4);
+    const size_t out = p->block / (p->width == DP_BULK_NIBBLES ? 2 : 1);
+    const size_t whole = blocks - blocks % DP_BULK_BLOCKS;
+    for (size_t b = 0; b < whole; b += PIECE) {
+        const size_t n = whole - b < PIECE ? whole - b : PIECE;
+        const dp_bulk_source part = dp_bulk_advance(source, b * p->block);
+        scale_pass(p, part, n, scale + b);
+        _mm_setcsr(flushed);
+        payload_pass(p, part, n, scale + b, payload + b * out,
+                     stream && (uintptr_t)payload % 64 == 0);
+        _mm_setcsr(mode);
+    }
+    _mm_sfence();
+    if (whole < blocks) {
+        uint8_t last[DP_BULK_BLOCKS * 32 * 4] = {0};
+        uint8_t codes[DP_BULK_BLOCKS * 32];
+        uint8_t bytes[DP_BULK_BLOCKS];
+        const size_t left = blocks - whole;
+        const dp_bulk_source part = {last, source.bf16};
+        memcpy(last, dp_bulk_advance(source, whole * p->block).data, left * size);
+        scale_pass(p, part, DP_BULK_BLOCKS, bytes);
+        payload_pass(p, part, DP_BULK_BLOCKS, bytes, codes, false);
+        memcpy(payload + whole * out, codes, left * out);
+        memcpy(scale + whole, bytes, left);
     }
 }
 

@@ -133,6 +133,36 @@ static bool plan_quotient(const dp_block_plan *plan, dp_bulk_block_plan *fast)
     return true;
 }
 
+/* 1 / x where that is exact for the sake of products: powers of two, Inf, NaN. */
+static bool exact_inverse(float x, float *inverse)
+{
+    *inverse = isnan(x) ? x : 1.0f / x;
+    int exponent;
+    return isnan(x) || isinf(x) || (frexpf(x, &exponent) == 0.5f && isfinite(*inverse));
+}
+
+/* Divisions by powers of two become products: both are the same real number rounded once. And
+ * whether a scaled element that is subnormal, as an intermediate or as a result, ends as code 0
+ * anyway: the payload's grid begins above 2^-80. */
+static void finish_quotient(dp_bulk_block_plan *fast)
+{
+    float inverse[256];
+    bool exact = fast->divides;
+    for (size_t i = 0; i < 256; i++) {
+        exact = exact_inverse(fast->factor[i], &inverse[i]) && exact;
+    }
+    if (exact) {
+        memcpy(fast->factor, inverse, sizeof inverse);
+        fast->divides = false;
+    }
+    fast->flush_safe = true;
+    for (size_t i = 0; fast->scales && i < 256; i++) {
+        const float f = fast->factor[i];
+        const bool tame = fast->divides ? f >= 0x1p-20f : f <= 0x1p20f;
+        fast->flush_safe = fast->flush_safe && (tame || isnan(f));
+    }
+}
+
 bool dp_bulk_block_plan_make(const dp_block_plan *plan, dp_bulk_block_plan *fast)
 {
     const dp_block_recipe *r = &plan->recipe;
@@ -144,8 +174,10 @@ bool dp_bulk_block_plan_make(const dp_block_plan *plan, dp_bulk_block_plan *fast
     fast->element = dp_bulk_plan_minifloat(r->element, r->payload);
     fast->width = plan->element_bits == 4 ? DP_BULK_NIBBLES : DP_BULK_BYTES;
     plan_ratio(plan, fast);
-    return fast->element.vector && fast->element.nan_sign == 0 && plan_scale(plan, fast) &&
-           plan_quotient(plan, fast);
+    const bool fits = fast->element.vector && fast->element.nan_sign == 0 &&
+                      plan_scale(plan, fast) && plan_quotient(plan, fast);
+    finish_quotient(fast);
+    return fits;
 }
 
 bool dp_bulk_block_is_fast(const dp_block_plan *plan)

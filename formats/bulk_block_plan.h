@@ -46,6 +46,7 @@ typedef struct {
     bool divides;    /* op is a division, else a product                */
     bool scales;     /* some `before` is not 1                          */
     bool zero_codes; /* byte 0: every code of the block is +0           */
+    bool flush_safe; /* subnormal results of the quotient may be zeros  */
     float before[256];
     float factor[256];
 } dp_bulk_block_plan;

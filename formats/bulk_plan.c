@@ -79,6 +79,9 @@ dp_bulk_plan dp_bulk_plan_minifloat(dp_minifloat f, dp_encode how)
     plan.sign_shift = 31u - (uint32_t)(f.exponent_bits + f.mantissa_bits);
     plan.nan_code = dp_minifloat_nan_code(false, f, how.nan);
     plan.nan_sign = plan.nan_code ^ dp_minifloat_nan_code(true, f, how.nan);
+    const uint32_t most = dp_minifloat_max_code(f);
+    const bool clamped_above = plan.clamp != dp_minifloat_decode(most, f);
+    plan.tails = plan.nan_sign != 0 || plan.inf_code != most + (clamped_above ? 1u : 0u);
     return plan;
 }
 

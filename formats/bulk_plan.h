@@ -26,6 +26,7 @@ typedef struct {
     uint32_t nan_sign;   /* what a set sign bit toggles in it                                     */
     uint32_t sign_bit;   /* 0 where the format has none                                           */
     uint32_t sign_shift; /* from bit 31 of the f32 to sign_bit                                    */
+    bool tails;          /* Inf is not what the clamp makes of it, or the sign of a NaN counts    */
 } dp_bulk_plan;
 
 /* An E8M0 encode: code = (a + add + (lsb of the field & even)) >> 23 for normal a, a > threshold
