@@ -10,6 +10,7 @@
 dp_verb_main dp_cmd_attend;
 dp_verb_main dp_cmd_bench;
 dp_verb_main dp_cmd_quantize;
+dp_verb_main dp_cmd_swizzle;
 dp_verb_main dp_cmd_table;
 dp_verb_main dp_cmd_plot;
 dp_verb_main dp_cmd_range;

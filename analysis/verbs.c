@@ -4,6 +4,7 @@
 const dp_verb dp_verbs[] = {
     {"table", "print a number format: codes, values, midpoints, ties, limits", dp_cmd_table},
     {"quantize", "quantize an array, write codes and scales, report the error", dp_cmd_quantize},
+    {"swizzle", "bring scale bytes into a layout of a matrix unit, or back", dp_cmd_swizzle},
     {"attend", "run an attention operator and measure its error against BF16", dp_cmd_attend},
     {"range", "measure what formats keep of exact softmax probabilities", dp_cmd_range},
     {"plot", "draw results with gnuplot", dp_cmd_plot},
