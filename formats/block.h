@@ -39,8 +39,7 @@ typedef enum {
     DP_RULE_ROUND,       /* E8M0: t to the nearest power, midpoint 1.5 * 2^k, ties to even code   */
     DP_RULE_ROUND_LOG2,  /* E8M0: t to the nearest power in log2, midpoint sqrt(2) * 2^k          */
     DP_RULE_FLOOR_RATIO, /* E8M0: t rounded down: one binade low for most blocks, a known fault   */
-    DP_RULE_AMPLITUDE,   /* E8M0: amax itself to the nearest power, as ROUND; for QUOTIENT_AMPLITUDE
-                          */
+    DP_RULE_AMPLITUDE,   /* E8M0: amax itself to the nearest power; for QUOTIENT_AMPLITUDE        */
     DP_RULE_BEST_L2,     /* E8M0: of 2^floor and 2^ceil of log2(amax/max) the one with the lower
                             squared error over the block, tie to ceil                             */
     DP_RULE_ROUND_UP     /* E8M0: as ROUND, ties up (ml_dtypes 0.6.0)                             */
@@ -190,7 +189,7 @@ typedef struct {
     uint64_t inf;              /* infinite elements                                              */
     uint64_t saturated;        /* finite elements whose scaled magnitude exceeded the largest    */
     uint64_t flushed;          /* elements other than 0 that decode to 0                         */
-    uint64_t blocks;           /* */
+    uint64_t blocks;           /* all of them                                                    */
     uint64_t zero_blocks;      /* blocks whose elements are all 0                                */
     uint64_t zero_scales;      /* stored scale decodes to 0                                      */
     uint64_t saturated_scales; /* finite blocks whose scale was cut to the largest               */
