@@ -18,6 +18,19 @@
 
 enum { LOW_HALVES = 7 };
 
+/* The sanitizers look for bad shifts and reads, for which every 16th high half is plenty. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { HIGH_STEP = 16 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { HIGH_STEP = 16 };
+#else
+enum { HIGH_STEP = 1 };
+#endif
+#else
+enum { HIGH_STEP = 1 };
+#endif
+
 static void check_one(size_t index, const dp_exact_list *list, uint32_t bits, dp_encode how,
                       dp_tally *tally)
 {
@@ -37,7 +50,7 @@ START_TEST(every_high_half)
     dp_exact_list list = dp_exact_list_of(dp_exact_format_at(index));
     dp_rng rng = {0xD1CE0000u + (uint64_t)index};
     dp_tally tally = {0};
-    for (uint32_t high = 0; high < 0x10000u; high++) {
+    for (uint32_t high = 0; high < 0x10000u; high += HIGH_STEP) {
         const uint32_t low[LOW_HALVES] = {
             0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF, dp_rng_below(&rng, 0x10000)};
         for (unsigned i = 0; i < LOW_HALVES; i++) {
@@ -48,7 +61,7 @@ START_TEST(every_high_half)
         }
     }
     dp_exact_list_free(&list);
-    dp_assert_tally(tally, 0x10000 * LOW_HALVES * DP_POLICY_COUNT);
+    dp_assert_tally(tally, 0x10000 / HIGH_STEP * LOW_HALVES * DP_POLICY_COUNT);
 }
 END_TEST
 
