@@ -11,6 +11,8 @@
 
 #define NOINLINE __attribute__((noinline))
 
+enum { PIECE = 64, FTZ = 0x8000, DAZ = 0x0040 };
+
 typedef struct {
     constants cast;
     __m512i amax_zero, amax_small, inf, inf_byte, nan_byte, field_add, emax;
@@ -163,6 +165,7 @@ INLINE void payload_step(const dp_bulk_block_plan *p, const constants *c, shape 
 {
     const size_t vector = s.bf16 ? 32 : 64;
     const size_t out = s.width == DP_BULK_NIBBLES ? 32 : 64;
+    const size_t stride = s.block / 16 * vector;
     const __m512i bytes =
         _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)scale));
     float before[16], factor[16];
@@ -175,6 +178,8 @@ INLINE void payload_step(const dp_bulk_block_plan *p, const constants *c, shape 
     for (size_t q = 0; q < s.block / 4; q++) { /* four vectors a store */
         __m512i lanes[4];
         for (size_t k = 0; k < 4; k++) {
+            /* the next piece, whose maxima come first and wait for every line */
+            _mm_prefetch((const char *)from + PIECE * stride + (4 * q + k) * vector, _MM_HINT_T0);
             const size_t b = (4 * q + k) / (s.block / 16);
             lanes[k] = payload_lanes(c, s, from + (4 * q + k) * vector, s.scales ? before[b] : 1.0f,
                                      factor[b]);
@@ -231,15 +236,29 @@ SIMD NOINLINE static void payload_pass(const dp_bulk_block_plan *p, dp_bulk_sour
     }
 }
 
-/* Both passes over a piece that stays in the first cache. Quotients that end as code 0 are flushed
- * where that is safe: subnormal results cost many cycles on some cores. The passes are functions of
- * their own, so that no operation moves across the change of mode. */
+/* The mode for the quotients of a piece: what ends as code 0 is flushed, results and, where every
+ * byte of the piece allows it, elements. Subnormals cost many cycles on some cores. */
+SIMD static unsigned quotient_mode(const dp_bulk_block_plan *p, const uint8_t *scale, size_t blocks,
+                                   unsigned mode)
+{
+    const __m128i first = _mm_set1_epi8((char)p->tame_first);
+    const __m128i count = _mm_set1_epi8((char)(p->tame_count - 1u));
+    const __m128i nan = _mm_set1_epi8((char)p->nan_byte);
+    unsigned wild = p->tame_count == 0;
+    for (size_t b = 0; b < blocks; b += DP_BULK_BLOCKS) {
+        const __m128i byte = _mm_loadu_si128((const __m128i *)(const void *)(scale + b));
+        const __mmask16 out = _mm_cmpgt_epu8_mask(_mm_sub_epi8(byte, first), count);
+        wild |= _mm_mask_cmpneq_epi8_mask(out, byte, nan);
+    }
+    return mode | (p->flush_safe ? FTZ : 0u) | (wild == 0 ? DAZ : 0u);
+}
+
+/* Both passes over a piece that stays in the first cache. They are functions of their own, so that
+ * no operation moves across the change of mode. */
 SIMD static void quantize(const dp_bulk_block_plan *p, dp_bulk_source source, size_t blocks,
                           uint8_t *payload, uint8_t *scale, bool stream)
 {
-    enum { PIECE = 64, FTZ = 0x8000 };
     const unsigned mode = _mm_getcsr();
-    const unsigned flushed = p->flush_safe ? mode | FTZ : mode;
     const size_t size = p->block * (source.bf16 ? 2 : 4);
     const size_t out = p->block / (p->width == DP_BULK_NIBBLES ? 2 : 1);
     const size_t whole = blocks - blocks % DP_BULK_BLOCKS;
@@ -247,7 +266,7 @@ SIMD static void quantize(const dp_bulk_block_plan *p, dp_bulk_source source, si
         const size_t n = whole - b < PIECE ? whole - b : PIECE;
         const dp_bulk_source part = dp_bulk_advance(source, b * p->block);
         scale_pass(p, part, n, scale + b);
-        _mm_setcsr(flushed);
+        _mm_setcsr(quotient_mode(p, scale + b, n, mode));
         payload_pass(p, part, n, scale + b, payload + b * out,
                      stream && (uintptr_t)payload % 64 == 0);
         _mm_setcsr(mode);

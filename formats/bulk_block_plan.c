@@ -163,6 +163,29 @@ static void finish_quotient(dp_bulk_block_plan *fast)
     }
 }
 
+/* Under this byte a subnormal element ends as code 0, and no constant is subnormal itself. */
+static bool tame_byte(const dp_bulk_block_plan *fast, size_t byte)
+{
+    const float f = fast->factor[byte];
+    const float before = fast->before[byte];
+    const bool factor =
+        fast->divides ? f >= 0x1p-20f && isfinite(f) : f >= 0x1p-126f && f <= 0x1p20f;
+    return factor && before >= 0x1p-126f && before <= 0x1p20f;
+}
+
+/* The longest run of tame bytes. */
+static void find_tame(dp_bulk_block_plan *fast)
+{
+    uint32_t run = 0;
+    for (uint32_t byte = 0; fast->flush_safe && byte < 256; byte++) {
+        run = tame_byte(fast, byte) ? run + 1u : 0u;
+        if (run > fast->tame_count) {
+            fast->tame_count = run;
+            fast->tame_first = byte + 1u - run;
+        }
+    }
+}
+
 bool dp_bulk_block_plan_make(const dp_block_plan *plan, dp_bulk_block_plan *fast)
 {
     const dp_block_recipe *r = &plan->recipe;
@@ -177,6 +200,7 @@ bool dp_bulk_block_plan_make(const dp_block_plan *plan, dp_bulk_block_plan *fast
     const bool fits = fast->element.vector && fast->element.nan_sign == 0 &&
                       plan_scale(plan, fast) && plan_quotient(plan, fast);
     finish_quotient(fast);
+    find_tame(fast);
     return fits;
 }
 

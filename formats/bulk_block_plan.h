@@ -47,6 +47,8 @@ typedef struct {
     bool scales;     /* some `before` is not 1                          */
     bool zero_codes; /* byte 0: every code of the block is +0           */
     bool flush_safe; /* subnormal results of the quotient may be zeros  */
+    /* Bytes under which subnormal elements may be zeros too: first .. first + count - 1. */
+    uint32_t tame_first, tame_count;
     float before[256];
     float factor[256];
 } dp_bulk_block_plan;
