@@ -73,6 +73,11 @@ START_TEST(case_107_underflow)
     ck_assert(member(&run, "flushed_percent_of_all") == 50.0);
     ck_assert(fabs(member(&run, "flushed_percent_of_nonzero") - 200.0 / 3.0) < 1e-12);
     assert_bytes("/quantize/x_payload", (const uint8_t[]){0x80, 0x00, 0x38, 0x00}, 4);
+    const float third[] = {0.0f, 0.0f, -0.0f, -1e-5f, 1.0f}; /* zeros of the source are no loss */
+    make_file(third, 5);
+    ck_assert_msg(quantize(&run, "--format e4m3") == 0, "%s", run.err);
+    ck_assert(member(&run, "flushed") == 1.0);
+    ck_assert(member(&run, "flushed_percent_of_nonzero") == 50.0);
 }
 END_TEST
 
