@@ -166,14 +166,8 @@ INLINE void payload_step(const dp_bulk_block_plan *p, const constants *c, shape 
     const size_t vector = s.bf16 ? 32 : 64;
     const size_t out = s.width == DP_BULK_NIBBLES ? 32 : 64;
     const size_t stride = s.block / 16 * vector;
-    const __m512i bytes =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)scale));
-    float before[16], factor[16];
-    _mm512_storeu_ps(factor, _mm512_i32gather_ps(bytes, p->factor, 4));
-    if (s.scales) {
-        _mm512_storeu_ps(before, _mm512_i32gather_ps(bytes, p->before, 4));
-    }
-    const __mmask16 zeros = _mm512_cmpeq_epi32_mask(bytes, _mm512_setzero_si512());
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)scale);
+    const __mmask16 zeros = _mm_cmpeq_epi8_mask(bytes, _mm_setzero_si128());
     const uint32_t cleared = p->zero_codes ? zeros : 0u;
     for (size_t q = 0; q < s.block / 4; q++) { /* four vectors a store */
         __m512i lanes[4];
@@ -181,8 +175,8 @@ INLINE void payload_step(const dp_bulk_block_plan *p, const constants *c, shape 
             /* the next piece, whose maxima come first and wait for every line */
             _mm_prefetch((const char *)from + PIECE * stride + (4 * q + k) * vector, _MM_HINT_T0);
             const size_t b = (4 * q + k) / (s.block / 16);
-            lanes[k] = payload_lanes(c, s, from + (4 * q + k) * vector, s.scales ? before[b] : 1.0f,
-                                     factor[b]);
+            lanes[k] = payload_lanes(c, s, from + (4 * q + k) * vector,
+                                     s.scales ? p->before[scale[b]] : 1.0f, p->factor[scale[b]]);
             if (cleared != 0) {
                 lanes[k] = (cleared >> b & 1u) != 0 ? _mm512_setzero_si512() : lanes[k];
             }
