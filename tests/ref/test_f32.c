@@ -390,16 +390,20 @@ int main(int argc, char **argv)
     }
     printf("seeds 0xF3200001 .. 0xF3200006, %" PRIu64 " draws\n", draws);
     Suite *suite = suite_create("f32");
-    TCase *tcase = tcase_create("f32");
-    tcase_add_test(tcase, definition_equals_mpfr);
-    tcase_add_test(tcase, fast_equals_definition);
-    tcase_add_test(tcase, definition_equals_libm_fma);
-    tcase_add_test(tcase, environment_changes_nothing);
-    tcase_add_test(tcase, flush_decision);
-    tcase_add_test(tcase, zero_signs_and_specials);
-    tcase_add_test(tcase, min_and_max);
-    tcase_add_test(tcase, conversion_to_s32);
-    tcase_add_test(tcase, pairs_are_two_operations);
-    suite_add_tcase(suite, tcase);
+    TCase *against_mpfr = tcase_create("mpfr"); /* CK_RUN_CASE=mpfr runs it alone */
+    tcase_add_test(against_mpfr, definition_equals_mpfr);
+    suite_add_tcase(suite, against_mpfr);
+    TCase *fast = tcase_create("fast");
+    tcase_add_test(fast, fast_equals_definition);
+    tcase_add_test(fast, definition_equals_libm_fma);
+    suite_add_tcase(suite, fast);
+    TCase *rules = tcase_create("rules");
+    tcase_add_test(rules, environment_changes_nothing);
+    tcase_add_test(rules, flush_decision);
+    tcase_add_test(rules, zero_signs_and_specials);
+    tcase_add_test(rules, min_and_max);
+    tcase_add_test(rules, conversion_to_s32);
+    tcase_add_test(rules, pairs_are_two_operations);
+    suite_add_tcase(suite, rules);
     return dp_run_suite(suite);
 }
