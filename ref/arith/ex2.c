@@ -4,8 +4,8 @@
  *
  * x = n + f, f in [0, 1) a multiple of 2^-49 (a smaller |x| gives 1). 2^f = 2^(i/64) * exp(r ln 2)
  * with r < 2^-6. The fixed-point error is below 2^-60; over all inputs the closest that 2^f comes
- * to the midpoint of two f32 without being exact is farther than that (proved by the exhaustive
- * test).
+ * to the midpoint of two f32 without being exact is farther than that (the exhaustive test
+ * decides).
  */
 #include "ref/arith/bits64.h"
 #include "ref/arith/sfu.h"
