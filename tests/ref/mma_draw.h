@@ -39,8 +39,8 @@ static inline uint32_t draw_code(dp_rng *rng, ref_format f, int style, uint32_t 
         return dp_rng_below(rng, 4) == 0 ? code_in_window(rng, f, low, width) : sign;
     case 2: /* powers of two */
         return code_in_window(rng, f, low, width) & ~((1u << f.mantissa_bits) - 1u);
-    case 3: /* extremes */
-        switch (dp_rng_below(rng, 5)) {
+    case 3: /* extremes, and others to be cut beside them */
+        switch (dp_rng_below(rng, 7)) {
         case 0:
             return sign | 1u;
         case 1:
@@ -49,8 +49,10 @@ static inline uint32_t draw_code(dp_rng *rng, ref_format f, int style, uint32_t 
             return sign | (1u << f.mantissa_bits);
         case 3:
             return code_in_window(rng, f, top, 0);
-        default:
+        case 4:
             return sign;
+        default:
+            return code_in_window(rng, f, low, width);
         }
     case 4: /* now and then a special value or anything else */
         switch (dp_rng_below(rng, 100)) {

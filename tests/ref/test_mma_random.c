@@ -28,6 +28,35 @@ typedef struct {
     uint32_t c;
 } drawn;
 
+/* A code whose exponent is as near to e as the format allows, subnormals included. */
+static uint32_t code_near(dp_rng *rng, ref_format f, int e)
+{
+    const int field = e - ref_emin(f) + 1;
+    const int top = (1 << f.exponent_bits) - 1;
+    return code_in_window(rng, f, (uint32_t)(field < 0 ? 0 : field > top ? top : field), 0);
+}
+
+/* One product, its negative, and all others at the lower edge of the window it opens. */
+static void draw_edge(dp_rng *rng, drawn *x)
+{
+    const ref_format fa = ref_format_of(x->desc->atype);
+    const ref_format fb = ref_format_of(x->desc->btype);
+    const uint32_t a = draw_code(rng, fa, 3, dp_rng_below(rng, 32), 4);
+    const uint32_t b = draw_code(rng, fb, 3, dp_rng_below(rng, 32), 4);
+    const int edge = ref_exponent(ref_value_of(fa, a), ref_emin(fa)) +
+                     ref_exponent(ref_value_of(fb, b), ref_emin(fb)) - x->desc->fraction;
+    for (size_t i = 0; i < x->k; i++) {
+        const uint32_t range = (1u << fa.exponent_bits) - 1u;
+        const int e = ref_emin(fa) + (int)dp_rng_below(rng, range);
+        x->a[i] = code_near(rng, fa, e);
+        x->b[i] = code_near(rng, fb, edge - e + (int)dp_rng_below(rng, 8) - 1);
+    }
+    const size_t i = dp_rng_below(rng, (uint32_t)x->k);
+    const size_t j = dp_rng_below(rng, 2) != 0 ? i ^ 4u : dp_rng_below(rng, (uint32_t)x->k);
+    x->a[i] = a, x->b[i] = b;
+    x->a[j] = a ^ (1u << (fa.exponent_bits + fa.mantissa_bits)), x->b[j] = b;
+}
+
 static void draw_elements(dp_rng *rng, drawn *x)
 {
     const ref_format fa = ref_format_of(x->desc->atype);
@@ -156,19 +185,18 @@ static void draw(dp_rng *rng, drawn *x)
 {
     size_t count;
     const dp_mma_desc *table = dp_mma_table(&count);
+    /* grouped and emulated instructions are few rows of many: a third of the cases each */
+    const uint32_t kind = dp_rng_below(rng, 3);
     do {
         x->desc = &table[dp_rng_below(rng, (uint32_t)count)];
-    } while (x->desc->family == DP_MMA_UNKNOWN);
-    if (dp_rng_below(rng, 3) == 0) { /* the grouped instructions are few rows of many */
-        for (size_t i = dp_rng_below(rng, (uint32_t)count);; i = (i + 1) % count) {
-            if (table[i].family == DP_MMA_GROUPED) {
-                x->desc = &table[i];
-                break;
-            }
-        }
-    }
+    } while (x->desc->family == DP_MMA_UNKNOWN ||
+             (kind == 1 && x->desc->family != DP_MMA_GROUPED) ||
+             (kind == 2 && x->desc->family != DP_MMA_EMULATED));
     x->k = x->desc->k * (size_t)(1 + (dp_rng_below(rng, 8) == 0));
     draw_elements(rng, x);
+    if (dp_rng_below(rng, 4) == 0) {
+        draw_edge(rng, x);
+    }
 }
 
 /* The rest of a case: several on the same elements. */
