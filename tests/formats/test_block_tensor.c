@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "formats/catalog.h"
 #include "formats/fold64.h"
 #include "formats/preset.h"
 #include "nasty_blocks.h"
@@ -179,6 +180,49 @@ START_TEST(threads_change_nothing)
         release(many);
     }
     free(x);
+}
+END_TEST
+
+/* Every code under every scale byte and kind of global scale, from the tables of the catalogue
+ * [B10]. The byte of DIRECTP-V is an amplitude: code 7 decodes to it. */
+START_TEST(decoding_follows_its_formula)
+{
+    dp_tally tally = {0};
+    dp_minifloat e4m3;
+    ck_assert(dp_catalog_find("ue4m3", &e4m3));
+    for (size_t p = 0; p < dp_preset_count(); p++) {
+        const dp_preset row = dp_preset_at(p);
+        const dp_block_recipe *r = &row.recipe;
+        const bool amplitude = strcmp(row.preset, "DIRECTP-V") == 0;
+        for (int kind = 0; kind < (r->scale == DP_SCALE_E8M0 ? 1 : 3); kind++) {
+            const dp_global global = {(dp_global_kind)kind, kind == 0 ? 1.0f : 3.7f};
+            dp_block_plan plan;
+            ck_assert(dp_block_plan_make(r, global, &plan, NULL));
+            for (unsigned byte = 0; byte < (r->scale == DP_SCALE_E8M0 ? 255u : 127u); byte++) {
+                const uint8_t scale = (uint8_t)byte;
+                const double s = r->scale == DP_SCALE_E8M0 ? ldexp(1.0, (int)byte - 127)
+                                                           : dp_minifloat_value(byte, e4m3);
+                for (uint32_t code = 0; code <= dp_minifloat_max_code(r->element); code++) {
+                    double want = dp_minifloat_value(code, r->element) * s;
+                    want = amplitude               ? want / 6.0
+                           : kind == DP_GLOBAL_MUL ? want * (double)3.7f
+                           : kind == DP_GLOBAL_DIV ? want / (double)3.7f
+                                                   : want;
+                    const double got = dp_block_value(&plan, code, &scale);
+                    const float narrow = dp_block_value_f32(&plan, code, &scale);
+                    if (!dp_tally_check(&tally, got == want && dp_f32_bits(narrow) ==
+                                                                   dp_f32_bits((float)want))) {
+                        dp_tally_note(&tally, "%s:%s scale %02x code %02x: %a not %a", row.preset,
+                                      row.format, byte, code, got, want);
+                    }
+                }
+            }
+        }
+    }
+    dp_assert_tally(tally, 100000);
+    const dp_block_plan v = plan_of("DIRECTP-V:mxfp4");
+    const uint8_t one = 0x7F;
+    ck_assert_double_eq(dp_block_value(&v, 7, &one), 1.0);
 }
 END_TEST
 
@@ -422,6 +466,7 @@ int main(void)
     tcase_add_test(tests, any_axis_equals_the_transposed_copy);
     tcase_add_test(tests, strides_may_be_negative_or_zero);
     tcase_add_test(tests, threads_change_nothing);
+    tcase_add_test(tests, decoding_follows_its_formula);
     tcase_add_test(tests, environment_changes_nothing);
     tcase_add_test(tests, quantizers_stay_inside_the_format);
     tcase_add_test(tests, requantising_changes_no_value);
