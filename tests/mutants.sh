@@ -47,7 +47,7 @@ formats/fold64.c|block b paired with b + 1|s/x + (b + PAIRS) \* BLOCK/x + (b + 1
 formats/fold64.c|-0 keeps its sign|s/(v < 0.0f ? 8 : 0)/(signbit(v) ? 8 : 0)/
 formats/nvfp4.c|exact tie taken upward|s/(ties == DP_RNE \&\& low % 2 != 0)/ties == DP_RNE/
 formats/e2m1.h|packed pair exchanged|s/(element0.bits \& 0xFu) | ((uint32_t)element1.bits << 4)/(element1.bits \& 0xFu) | ((uint32_t)element0.bits << 4)/
-formats/minifloat.h|ties away instead of even|s/return rest > half || (rest == half \&\& (quotient \& 1u) != 0);/return rest >= half;/
+formats/minifloat.h|ties away instead of even|s/return rest > tie || (rest == tie \&\& (quotient \& 1u) != 0);/return rest >= tie;/
 LIST
 }
 
