@@ -162,6 +162,16 @@ static bool list_groups(const dp_h5 *file, name_list *list, dp_error *error)
                            file->path, list->long_name ? " (a name is longer than 127)" : "");
 }
 
+/* Names from a file reach a terminal: no control characters. */
+static void make_printable(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7F) {
+            *text = '?';
+        }
+    }
+}
+
 /* The special functions of the device that the file names. */
 static const dp_sfu *sfu_of_file(const dp_h5 *file)
 {
@@ -210,6 +220,8 @@ static bool replay_file(const dp_h5 *file, const dp_capture_options *options,
         (void)snprintf(group.path, sizeof group.path, "/capture/%s", list.names[i]);
         (void)snprintf(group.result->group, sizeof group.result->group, "%s", list.names[i]);
         good = replay_group(&group, error);
+        make_printable(group.result->group);
+        make_printable(group.result->instruction);
     }
     if (good && *count == 0) {
         good = dp_fail(error, "%s: there is no group /capture/%.64s: see its names with h5ls",
