@@ -25,7 +25,7 @@ static void input(const function_data *f, size_t i, uint32_t x[3])
     const uint32_t one =
         f->columns == 0 ? (uint32_t)(f->first + f->step * i) : f->x[i * (size_t)f->columns];
     x[0] = one;
-    for (int c = 1; c < f->columns; c++) {
+    for (int c = 1; c < f->columns && c < 3; c++) {
         x[c] = f->x[i * (size_t)f->columns + (size_t)c];
     }
     if (f->one_input) {
@@ -137,7 +137,7 @@ static void describe(const dp_capture_group *g, const function_data *f, size_t i
     if (f->one_input && f->desc->source != 0) {
         x[0] &= (1u << f->desc->source) - 1u;
     }
-    for (int c = 0, at = 0; c < count; c++) {
+    for (int c = 0, at = 0; c < count && c < 3; c++) {
         at += snprintf(operands + at, sizeof operands - (size_t)at, "%sx%d 0x%08X (%.9g)",
                        c > 0 ? ", " : "", c, x[c], (double)dp_f32_from_bits(x[c]));
     }

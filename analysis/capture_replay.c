@@ -111,7 +111,7 @@ bool dp_capture_words(const dp_capture_group *group, const char *name, int least
     if (!dp_h5_read(group->file, path, type, -1, shape, &data, error)) {
         return false;
     }
-    *words = malloc((shape->count + 1) * sizeof **words);
+    *words = calloc(shape->count + 1, sizeof **words);
     if (*words != NULL) {
         widen(*words, data, shape->count, *width);
     }
@@ -207,7 +207,7 @@ static bool replay_file(const dp_h5 *file, const dp_capture_options *options,
 {
     name_list list = {0};
     bool good = dp_h5_check_root(file, "capture", NULL, error) && list_groups(file, &list, error);
-    *results = good ? calloc(list.count, sizeof **results) : NULL;
+    *results = good ? calloc(list.count + 1, sizeof **results) : NULL;
     good =
         good && (*results != NULL || dp_fail(error, "%s: memory is short: free some", file->path));
     for (size_t i = 0; good && i < list.count; i++) {

@@ -10,6 +10,7 @@
 #include "device/capture/capture.h"
 
 /* Defined where the CUDA part is built and linked (analysis/CMakeLists.txt). */
+/* NOLINTNEXTLINE(readability-redundant-declaration): the weakness is what is new */
 extern dp_capture_status dp_capture_record(const char *path,
                                            const dp_capture_record_options *options,
                                            dp_error *error) __attribute__((weak));
