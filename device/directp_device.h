@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The forward operator on a CUDA device: every stage as a kernel, and one fused kernel. The kernels share
+ * the formats with the oracle and no stage: two programs written from the same rules (ref/forward/FORWARD.md,
+ * ref/arith/MMA.md), compared bit by bit.
+ *
+ * All pointers are host memory. Errors are values; nothing is printed. Without a device every call but
+ * dp_device_probe fails with one sentence.
+ */
+#ifndef DP_DEVICE_DIRECTP_DEVICE_H
+#define DP_DEVICE_DIRECTP_DEVICE_H
+
+#include "formats/error.h"
+
+DP_BEGIN_C
+
+typedef struct {
+    char name[256];        /* "NVIDIA H200" */
+    int major, minor;      /* compute capability */
+    int multiprocessors;
+    int driver, runtime;   /* CUDA versions, 13000 for 13.0 */
+    size_t memory;         /* bytes */
+} dp_device_info;
+
+/* False without a usable device (error says why); device counts from 0. */
+bool dp_device_probe(int device, dp_device_info *info, dp_error *error);
+
+/* A kernel build as numbers: what the oracle's policy, epoch and switches come to. */
+typedef struct {
+    float multiplier;          /* s [D5]                                                     */
+    int map;                   /* 0 affine, 1 polynomial, 2 every lane EX2 [D9]              */
+    int degree;                /* polynomial: 1..3                                           */
+    float coefficient[4];      /* affine {B, A, 0, 0}; polynomial x^0 ..                     */
+    float map_floor;           /* polynomial                                                 */
+    int fold_k64;              /* Q and K quantizer [D1]                                     */
+    int anchor_keys;           /* 0: no reference, else 1..128 [D4]                          */
+    float anchor_bias;         /* added to the anchor's maximum, raw units                   */
+    int shift;                 /* L [D7]                                                     */
+    uint16_t native[2][4];     /* bit p: pair p of quarter q of stage s is native [D10]      */
+    int correction_denominator; /* 0 producer, 1 correction [D12]                            */
+    int clear_zero, rebase_q1; /* [D7], [D11]                                                */
+    int epoch_r;               /* 0 S, 1 R [D2]                                              */
+    int fma_denominator, scale_first, v_zero_nan; /* switches [D3]                           */
+} dp_device_policy;
+
+/* Shape of the problem. Rows are [batch][head][row][128] bf16 bits (pad smaller heads with zeros). */
+typedef struct {
+    size_t batch, q_heads, kv_heads, queries, keys;
+    int causal;
+    const int32_t *kv_of_q;   /* q_heads entries                               */
+    const int32_t *key_order; /* keys entries: physical position -> key        */
+    const uint16_t *q, *k, *v;
+} dp_device_problem;
+
+/* Every stage, as in a dump: rows of queries, keys padded to a multiple of 128 (key_rows). NULL: not wanted
+ * (as output) or not given (as input). */
+typedef struct {
+    uint8_t *q_payload, *q_scale; /* [b][q_head][queries][64], [..][8]       */
+    uint8_t *k_payload, *k_scale; /* [b][kv_head][key_rows][64], [..][8]     */
+    uint8_t *v_payload, *v_scale; /* [b][kv_head][128][key_rows/2], [..][key_rows/32] */
+    float *raw;                   /* [b][q_head][queries][key_rows]          */
+    float *row_ref;               /* [b][q_head][queries]                    */
+    uint8_t *p_scale;             /* [..][key_rows/32]                       */
+    uint8_t *p_payload;           /* [..][key_rows/2]                        */
+    uint16_t *code_sum;           /* [..][key_rows/32]                       */
+    float *row_sum;               /* [b][q_head][queries]                    */
+    float *acc;                   /* [..][128]                               */
+    uint16_t *o;                  /* [..][128] bf16 bits                     */
+    float *lse;                   /* [b][q_head][queries]                    */
+} dp_device_stages;
+
+/* Stages in order. A run starts from the data before `first` (problem->q.. for DP_DEVICE_QUANTIZE) and ends
+ * with `last`: re-injection starts in the middle. */
+typedef enum {
+    DP_DEVICE_QUANTIZE,
+    DP_DEVICE_SCORE,
+    DP_DEVICE_REFERENCE,
+    DP_DEVICE_CODE, /* scale, code and code_sum */
+    DP_DEVICE_DENOMINATOR,
+    DP_DEVICE_ACCUMULATE,
+    DP_DEVICE_OUTPUT
+} dp_device_stage;
+
+/* Run stages first..last, one kernel each. What `first` needs and is not computed is read from stages; every
+ * non-NULL array of a computed stage is written. */
+bool dp_device_run(int device, const dp_device_problem *problem, const dp_device_policy *policy,
+                   dp_device_stage first, dp_device_stage last, dp_device_stages *stages,
+                   dp_error *error);
+
+/* The whole forward in one kernel after quantization, no memory of size queries x keys. milliseconds may be
+ * NULL; else the median kernel time of `repeats` runs (quantization included in [0], fused kernel in [1]). */
+bool dp_device_forward(int device, const dp_device_problem *problem, const dp_device_policy *policy,
+                       int repeats, uint16_t *o, float *lse, float milliseconds[2],
+                       dp_error *error);
+
+DP_END_C
+
+#endif
