@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/attend.h"
+#include "analysis/attend_choice.h"
 #include "analysis/commands.h"
 #include "analysis/options.h"
 #include "analysis/report.h"
@@ -89,40 +89,6 @@ static bool parse(int *argc, char **argv, request *r, int *status)
     return *status == DP_CONTINUE;
 }
 
-/* "name=value,name=value": each goes to the policy, the switches or the matrix unit's switches. */
-static bool apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
-                           dp_mma_switches *mma, dp_error *error)
-{
-    while (*text != '\0') {
-        char item[128];
-        const size_t length = strcspn(text, ",");
-        if (length >= sizeof item) {
-            return dp_fail(error, "--set: '%.40s...' is too long: give NAME=VALUE", text);
-        }
-        memcpy(item, text, length);
-        item[length] = '\0';
-        text += length;
-        text += *text == ',' ? 1 : 0;
-        char *equals = strchr(item, '=');
-        if (strncmp(item, "mma.", 4) == 0 && equals != NULL) {
-            *equals = '\0';
-            if (!dp_mma_switch_set(mma, item, equals + 1, error)) {
-                return false;
-            }
-            continue;
-        }
-        dp_error first = {""};
-        if (!dp_forward_policy_set(policy, item, &first) &&
-            !dp_switches_set(switches, item, NULL)) {
-            const bool known = strstr(first.text, "no such field") == NULL;
-            dp_error second = {""};
-            (void)dp_switches_set(switches, item, &second);
-            return dp_fail(error, "--set: %s", known ? first.text : second.text);
-        }
-    }
-    return true;
-}
-
 static bool load(const request *r, int argc, char **argv, dp_attend_inputs *inputs, dp_error *error)
 {
     const dp_attend_transform transform = {.smooth_k = r->smooth_k,
@@ -203,21 +169,15 @@ static bool choose(const request *r, const dp_attention *in, operator_choice *ch
                    dp_error *error)
 {
     memset(choice, 0, sizeof *choice);
-    choice->sfu = strcmp(r->sfu, "h200") == 0 ? dp_sfu_h200() : dp_sfu_exact();
+    choice->sfu = dp_sfu_choice(r->sfu);
     choice->is_route = r->route != NULL;
-    dp_forward_policy policy;
-    dp_switches switches = dp_switches_default();
-    if (!dp_forward_policy_find(r->policy, &policy, error) ||
-        !apply_settings(r->set != NULL ? r->set : "", &policy, &switches, &choice->mma, error)) {
-        return false;
-    }
     if (choice->is_route && r->output != NULL) {
         return dp_fail(error,
                        "--route and -o: stages are dumped for Direct-P policies: leave -o out");
     }
-    choice->launch = dp_direct_p_make(&policy, strcmp(r->epoch, "S") == 0 ? DP_EPOCH_S : DP_EPOCH_R,
-                                      &switches, dp_attention_scale(in), choice->sfu);
-    return !choice->is_route || dp_route_find(r->route, &choice->route, error);
+    return dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, dp_attention_scale(in),
+                            &choice->launch, &choice->mma, error) &&
+           (!choice->is_route || dp_route_find(r->route, &choice->route, error));
 }
 
 static bool run_operator(const request *r, const operator_choice *choice,

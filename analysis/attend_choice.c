@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/attend_choice.h"
+
+bool dp_apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
+                       dp_mma_switches *mma, dp_error *error)
+{
+    while (*text != '\0') {
+        char item[128];
+        const size_t length = strcspn(text, ",");
+        if (length >= sizeof item) {
+            return dp_fail(error, "--set: '%.40s...' is too long: give NAME=VALUE", text);
+        }
+        memcpy(item, text, length);
+        item[length] = '\0';
+        text += length;
+        text += *text == ',' ? 1 : 0;
+        char *equals = strchr(item, '=');
+        if (strncmp(item, "mma.", 4) == 0 && equals != NULL) {
+            *equals = '\0';
+            if (!dp_mma_switch_set(mma, item, equals + 1, error)) {
+                return false;
+            }
+            continue;
+        }
+        dp_error first = {""};
+        if (!dp_forward_policy_set(policy, item, &first) &&
+            !dp_switches_set(switches, item, NULL)) {
+            const bool known = strstr(first.text, "no such field") == NULL;
+            dp_error second = {""};
+            (void)dp_switches_set(switches, item, &second);
+            return dp_fail(error, "--set: %s", known ? first.text : second.text);
+        }
+    }
+    return true;
+}
+
+const dp_sfu *dp_sfu_choice(const char *name)
+{
+    return strcmp(name, "h200") == 0 ? dp_sfu_h200() : dp_sfu_exact();
+}
+
+bool dp_launch_choice(const char *policy_name, const char *epoch, const char *settings,
+                      const char *sfu, double softmax_scale, dp_direct_p *launch,
+                      dp_mma_switches *mma, dp_error *error)
+{
+    dp_forward_policy policy;
+    dp_switches switches = dp_switches_default();
+    if (!dp_forward_policy_find(policy_name, &policy, error) ||
+        !dp_apply_settings(settings != NULL ? settings : "", &policy, &switches, mma, error)) {
+        return false;
+    }
+    *launch = dp_direct_p_make(&policy, strcmp(epoch, "S") == 0 ? DP_EPOCH_S : DP_EPOCH_R,
+                               &switches, softmax_scale, dp_sfu_choice(sfu));
+    return true;
+}

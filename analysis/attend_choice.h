@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Options that choose a Direct-P launch, shared by the verbs that run one.
+ */
+#ifndef DP_ANALYSIS_ATTEND_CHOICE_H
+#define DP_ANALYSIS_ATTEND_CHOICE_H
+
+#include "analysis/attend.h"
+
+/* "name=value,name=value" onto a policy, its switches and the matrix unit's switches
+ * (mma.NAME=VALUE). */
+bool dp_apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
+                       dp_mma_switches *mma, dp_error *error);
+
+/* The model of EX2, RCP and LG2 by name: "exact" or "h200". */
+const dp_sfu *dp_sfu_choice(const char *name);
+
+/* A launch from the texts of --policy, --epoch ("S", "R"), --set and --sfu. */
+bool dp_launch_choice(const char *policy, const char *epoch, const char *settings, const char *sfu,
+                      double softmax_scale, dp_direct_p *launch, dp_mma_switches *mma,
+                      dp_error *error);
+
+#endif
