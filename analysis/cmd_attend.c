@@ -79,7 +79,7 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         .notes = NOTES,
         .example =
             "directp attend --random 20260814 --seq 1024 --heads 16 --policy fast\n"
-            "directp attend data/real/qwen15_layer15.h5 --policy accurate --smooth-k --per-head\n"
+            "directp attend data/real/qwen15_layer00.h5 --policy accurate --smooth-k --per-head\n"
             "directp attend IN.h5 --policy guard-14b --epoch R --stages all -o dump.h5",
         .least = 0,
         .most = 1,

@@ -313,7 +313,7 @@ int dp_cmd_range(int argc, char **argv)
                    "compared with itself. Inputs are the Q, K, V of HDF5 files or random numbers.",
         .notes = notes,
         .example = "directp range --random 20261838 --seq 1024 --formats published\n"
-                   "directp range data/real/qwen15_layer15.h5 --per-head -o out/range.h5",
+                   "directp range data/real/qwen15_layer00.h5 --per-head -o out/range.h5",
         .least = 0,
         .most = 1024,
         .options = options,

@@ -19,7 +19,7 @@ endforeach()
 
 set(DP_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/directp)
 install(EXPORT directpTargets NAMESPACE directp:: DESTINATION ${DP_PACKAGE_DIR})
-configure_package_config_file(cmake/directpConfig.cmake.in
+configure_package_config_file(formats/cmake/directpConfig.cmake.in
   ${PROJECT_BINARY_DIR}/directpConfig.cmake INSTALL_DESTINATION ${DP_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/directpConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
@@ -34,6 +34,6 @@ install(CODE "
   set(PROJECT_VERSION \"${PROJECT_VERSION}\")
   set(DP_PC_LIBDIR [[${DP_PC_LIBDIR}]])
   set(DP_PC_INCLUDEDIR [[${DP_PC_INCLUDEDIR}]])
-  configure_file(\"${PROJECT_SOURCE_DIR}/cmake/directp.pc.in\"
+  configure_file(\"${PROJECT_SOURCE_DIR}/formats/cmake/directp.pc.in\"
                  \"${PROJECT_BINARY_DIR}/directp.pc\" @ONLY)")
 install(FILES ${PROJECT_BINARY_DIR}/directp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
