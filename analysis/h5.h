@@ -72,6 +72,24 @@ bool dp_h5_read_integers(const dp_h5 *file, const char *path, int rank, dp_h5_sh
 bool dp_h5_read_scales(const dp_h5 *file, const char *path, int rank, dp_h5_shape *shape,
                        float **data, size_t *zeros, dp_error *error);
 
+/* A dataset that is read in boxes. What dp_h5_read checks is checked when it is opened. */
+typedef struct {
+    hid_t id, type;
+    dp_h5_shape shape;
+    size_t size; /* bytes of an element */
+    bool big_endian;
+    const dp_h5 *file;
+    const char *path;
+} dp_h5_view;
+
+/* path must outlive the view. */
+bool dp_h5_view_open(dp_h5_view *view, const dp_h5 *file, const char *path, dp_h5_type type,
+                     dp_error *error);
+/* The box of `count` elements an axis from `start`; data holds their product. */
+bool dp_h5_view_read(const dp_h5_view *view, const uint64_t *start, const uint64_t *count,
+                     void *data, dp_error *error);
+void dp_h5_view_close(dp_h5_view *view);
+
 /* Attributes of an object ("/" for the root). */
 bool dp_h5_has_attribute(const dp_h5 *file, const char *object, const char *name);
 /* Text: fixed or variable length, ASCII or UTF-8, scalar or one element. The caller frees it. */

@@ -302,3 +302,74 @@ bool dp_h5_read_scales(const dp_h5 *file, const char *path, int rank, dp_h5_shap
     *data = raw;
     return true;
 }
+
+bool dp_h5_view_open(dp_h5_view *view, const dp_h5 *file, const char *path, dp_h5_type type,
+                     dp_error *error)
+{
+    dataset d;
+    *view = (dp_h5_view){.id = -1, .type = -1, .file = file, .path = path};
+    bool good = open_dataset(file, path, &d, error);
+    if (good && !type_matches(d.stored, type)) {
+        good = dp_fail(error,
+                       "%s:%s: its type is %s and %s is needed: store codes as plain "
+                       "unsigned integers",
+                       file->path, path, d.type_text, dp_h5_name(type));
+    }
+    good = good && check_storage(file, path, &d, error);
+    if (good) {
+        view->id = d.id;
+        view->type = d.type;
+        view->shape = d.shape;
+        view->size = d.stored.size;
+        view->big_endian = d.stored.big_endian;
+        d.id = -1; /* now the view's */
+        d.type = -1;
+    }
+    close_dataset(&d);
+    return good;
+}
+
+bool dp_h5_view_read(const dp_h5_view *view, const uint64_t *start, const uint64_t *count,
+                     void *data, dp_error *error)
+{
+    hsize_t from[DP_H5_RANK], extent[DP_H5_RANK];
+    size_t elements = 1;
+    for (int i = 0; i < view->shape.rank; i++) {
+        from[i] = start[i];
+        extent[i] = count[i];
+        elements *= (size_t)count[i];
+        if (count[i] > view->shape.dims[i] || start[i] > view->shape.dims[i] - count[i]) {
+            return dp_fail(error, "%s:%s: axis %d ends at %" PRIu64 ": its data are incomplete",
+                           view->file->path, view->path, i, view->shape.dims[i]);
+        }
+    }
+    const hid_t space = H5Dget_space(view->id);
+    const hid_t memory = H5Screate_simple(view->shape.rank, extent, NULL);
+    const bool good = space >= 0 && memory >= 0 &&
+                      H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, extent, NULL) >= 0 &&
+                      H5Dread(view->id, view->type, memory, space, H5P_DEFAULT, data) >= 0;
+    if (space >= 0) {
+        (void)H5Sclose(space);
+    }
+    if (memory >= 0) {
+        (void)H5Sclose(memory);
+    }
+    if (!good) {
+        return damaged(view->file, view->path, "its data cannot be read", error);
+    }
+    const dp_h5_stored stored = {.size = view->size, .big_endian = view->big_endian};
+    dp_h5_to_native(data, elements, stored);
+    return true;
+}
+
+void dp_h5_view_close(dp_h5_view *view)
+{
+    if (view->type >= 0) {
+        (void)H5Tclose(view->type);
+    }
+    if (view->id >= 0) {
+        (void)H5Dclose(view->id);
+    }
+    view->id = -1;
+    view->type = -1;
+}

@@ -7,6 +7,7 @@ const dp_verb dp_verbs[] = {
     {"swizzle", "bring scale bytes into a layout of a matrix unit, or back", dp_cmd_swizzle},
     {"attend", "run an attention operator and measure its error against BF16", dp_cmd_attend},
     {"device", "run the kernels on a GPU and compare every stage with the oracle", dp_cmd_device},
+    {"diff", "find the first wrong stage of a kernel's dump, and the mistake", dp_cmd_diff},
     {"range", "measure what formats keep of exact softmax probabilities", dp_cmd_range},
     {"plot", "draw results with gnuplot", dp_cmd_plot},
     {"capture", "record what a GPU returns, or replay such a file", dp_cmd_capture},

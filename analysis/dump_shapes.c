@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/attend.h"
+#include "analysis/dump_open.h"
+#include "formats/layout.h"
+
+static dp_h5_type type_of(dp_dump_id id)
+{
+    switch (dp_dump_datasets[id].kind) {
+    case DP_DUMP_CODES:
+    case DP_DUMP_BYTES:
+        return DP_H5_U8;
+    case DP_DUMP_COUNT:
+    case DP_DUMP_BF16:
+        return DP_H5_U16;
+    default:
+        return DP_H5_F32;
+    }
+}
+
+static bool one_a_row(dp_dump_id id)
+{
+    return id == DP_DUMP_ROW_REF || id == DP_DUMP_ROW_SUM || id == DP_DUMP_LSE;
+}
+
+static bool is_scale_page(dp_dump_id id)
+{
+    return id == DP_DUMP_Q_SCALE || id == DP_DUMP_K_SCALE || id == DP_DUMP_V_SCALE;
+}
+
+/* The `layout` attribute of a scale tensor is something else than linear. */
+static bool other_layout(const dp_dump *dump, dp_dump_id id, char name[32], dp_error *error)
+{
+    const char *path = dp_dump_datasets[id].path;
+    char *text = NULL;
+    name[0] = '\0';
+    if (!is_scale_page(id) || !dp_h5_has_attribute(&dump->file, path, "layout") ||
+        !dp_h5_text(&dump->file, path, "layout", &text, error)) {
+        return false;
+    }
+    if (strlen(text) < 32) {
+        memcpy(name, text, strlen(text) + 1);
+    } else {
+        memcpy(name, "?", 2);
+    }
+    free(text);
+    return strcmp(name, "linear") != 0;
+}
+
+/* An extent learnt a second time must be the same. 0 is "not known yet". */
+static bool agree(const dp_dump *dump, const char *path, const char *what, size_t *known,
+                  uint64_t given, dp_error *error)
+{
+    if (given == 0 || given > (uint64_t)1 << 40) {
+        return dp_fail(error, "%s:%s: its %s is %" PRIu64 ": write its data", dump->path, path,
+                       what, given);
+    }
+    if (*known != 0 && *known != given) {
+        return dp_fail(error,
+                       "%s:%s: its %s is %" PRIu64 ", elsewhere in the file it is %zu: dump one "
+                       "problem in one file",
+                       dump->path, path, what, given, *known);
+    }
+    *known = (size_t)given;
+    return true;
+}
+
+static bool root_size(dp_dump *dump, const char *name, size_t *value, dp_error *error)
+{
+    int64_t number = 0;
+    if (!dp_h5_has_attribute(&dump->file, "/", name)) {
+        return true;
+    }
+    return dp_h5_i64(&dump->file, "/", name, &number, error) &&
+           (number >= 0 && number < (int64_t)1 << 40
+                ? agree(dump, "/", name, value, (uint64_t)number, error)
+                : dp_fail(error, "%s:/: its %s is %" PRId64 ": give a count", dump->path, name,
+                          number));
+}
+
+static bool take_inputs(dp_dump *dump, dp_error *error)
+{
+    dump->has_inputs = dp_h5_exists(&dump->file, "/inputs/q") &&
+                       dp_h5_exists(&dump->file, "/inputs/k") &&
+                       dp_h5_exists(&dump->file, "/inputs/v");
+    if (!dump->has_inputs) {
+        return true;
+    }
+    dp_tensors tensors;
+    const dp_attend_transform transform = {.q_factor = 1.0};
+    dp_attend_inputs inputs;
+    if (!dp_tensors_read(&dump->file, &tensors, error)) {
+        return false;
+    }
+    const bool good = dp_attend_from_tensors(&tensors, dump->path, &transform, &inputs, error);
+    dp_tensors_free(&tensors);
+    if (!good) {
+        return false;
+    }
+    const dp_attention *in = &inputs.in;
+    dump->batch = in->batch;
+    dump->q_heads = in->q_heads;
+    dump->kv_heads = in->kv_heads;
+    dump->queries = in->queries;
+    dump->keys = in->keys;
+    dump->q = inputs.q; /* the arrays change hands */
+    dump->k = inputs.k;
+    dump->v = inputs.v;
+    inputs.q = inputs.k = inputs.v = NULL;
+    const size_t dim = in->dim;
+    dp_attend_inputs_free(&inputs);
+    return agree(dump, "/inputs/q", "head dimension", &dump->dim, dim, error);
+}
+
+/* Heads of the file and their key heads. */
+static bool take_heads(dp_dump *dump, dp_error *error)
+{
+    int64_t *list = NULL;
+    size_t count = 0;
+    bool good = true;
+    if (dp_h5_has_attribute(&dump->file, "/", "heads")) {
+        good = dp_h5_i64_list(&dump->file, "/", "heads", &list, &count, error) &&
+               agree(dump, "/", "number of query heads", &dump->head_count, count, error);
+    }
+    dump->head_count = dump->head_count > 0 ? dump->head_count : dump->q_heads;
+    size_t most = dump->q_heads;
+    for (size_t h = 0; good && list != NULL && h < count; h++) {
+        good = list[h] >= 0 && list[h] < 65536;
+        most = good && (size_t)list[h] + 1 > most ? (size_t)list[h] + 1 : most;
+        good = good && (dump->q_heads == 0 || most == dump->q_heads);
+        if (!good) {
+            (void)dp_fail(error, "%s:/: heads[%zu] is %" PRId64 ": there is no such query head",
+                          dump->path, h, list[h]);
+        }
+    }
+    dump->q_heads = most > 0 ? most : dump->head_count;
+    dump->kv_heads = dump->kv_heads > 0 ? dump->kv_heads : dump->q_heads;
+    good = good && (list != NULL || dump->q_heads == dump->head_count ||
+                    dp_fail(error,
+                            "%s:/: %zu of %zu query heads are there: name them in the attribute "
+                            "heads",
+                            dump->path, dump->head_count, dump->q_heads));
+    dump->heads = good ? calloc(dump->head_count, sizeof *dump->heads) : NULL;
+    dump->kv_of_q = good ? calloc(dump->q_heads, sizeof *dump->kv_of_q) : NULL;
+    good = good && dump->heads != NULL && dump->kv_of_q != NULL;
+    for (size_t h = 0; good && h < dump->head_count; h++) {
+        dump->heads[h] = list != NULL ? (size_t)list[h] : h;
+    }
+    free(list);
+    return good || dp_fail(error, "%s: not enough memory", dump->path);
+}
+
+static bool take_head_map(dp_dump *dump, dp_error *error)
+{
+    int64_t *map = NULL;
+    size_t count = dump->q_heads;
+    bool good = true;
+    if (dp_h5_has_attribute(&dump->file, "/", "kv_of_q")) {
+        good = dp_h5_i64_list(&dump->file, "/", "kv_of_q", &map, &count, error);
+    }
+    if (good && count != dump->q_heads) {
+        good = dp_fail(error, "%s:/: kv_of_q has %zu entries for %zu query heads: write one each",
+                       dump->path, count, dump->q_heads);
+    }
+    for (size_t h = 0; good && h < dump->q_heads; h++) {
+        const int64_t kv = map != NULL ? map[h] : (int64_t)(h * dump->kv_heads / dump->q_heads);
+        if (kv < 0 || (uint64_t)kv >= dump->kv_heads) {
+            good = dp_fail(error, "%s:/: kv_of_q of head %zu is %" PRId64 ": give 0 to %zu",
+                           dump->path, h, kv, dump->kv_heads - 1);
+        } else {
+            dump->kv_of_q[h] = (int32_t)kv;
+        }
+    }
+    free(map);
+    return good;
+}
+
+/* Extents of one dataset in its natural shape. */
+static bool take_dataset(dp_dump *dump, dp_dump_id id, dp_error *error)
+{
+    const dp_dump_dataset *set = &dp_dump_datasets[id];
+    dp_h5_type type = type_of(id);
+    dp_h5_shape shape;
+    dp_h5_type stored = DP_H5_OTHER;
+    if (!dp_h5_describe(&dump->file, set->path, &stored, &shape, error)) {
+        return false;
+    }
+    if (id == DP_DUMP_O && stored == DP_H5_F32) {
+        dump->wide_o = true;
+        type = DP_H5_F32;
+    }
+    if (!dp_h5_view_open(&dump->view[id], &dump->file, set->path, type, error)) {
+        return false;
+    }
+    const int rank = one_a_row(id) ? 3 : 4;
+    if (shape.rank != rank) {
+        return dp_fail(error, "%s:%s: it has %d dimensions and %d are needed: reshape it",
+                       dump->path, set->path, shape.rank, rank);
+    }
+    dump->present[id] = true;
+    dump->file_width[id] = one_a_row(id) ? 1 : (size_t)shape.dims[3];
+    const bool query = set->rows == DP_DUMP_QUERY_ROWS;
+    return agree(dump, set->path, "batch", &dump->batch, shape.dims[0], error) &&
+           agree(dump, set->path, query ? "number of query heads" : "number of key heads",
+                 query ? &dump->head_count : &dump->kv_heads, shape.dims[1], error) &&
+           (!query ||
+            agree(dump, set->path, "number of query rows", &dump->rows, shape.dims[2], error));
+}
+
+static size_t round_up(size_t n)
+{
+    return (n + DP_TILE - 1) / DP_TILE * DP_TILE;
+}
+
+/* Keys a dataset speaks of, 0 when it says nothing. */
+static size_t keys_of(const dp_dump *dump, dp_dump_id id)
+{
+    if (!dump->present[id]) {
+        return 0;
+    }
+    switch (id) {
+    case DP_DUMP_RAW:
+        return dump->file_width[id];
+    case DP_DUMP_V_PAYLOAD:
+    case DP_DUMP_P_PAYLOAD:
+        return dump->file_width[id] * 2;
+    case DP_DUMP_P_SCALE:
+    case DP_DUMP_CODE_SUM:
+        return dump->file_width[id] * DP_BLOCK;
+    case DP_DUMP_K_PAYLOAD:
+        return (size_t)dump->view[id].shape.dims[2];
+    default:
+        return 0;
+    }
+}
+
+static size_t features_of(const dp_dump *dump, dp_dump_id id)
+{
+    if (!dump->present[id]) {
+        return 0;
+    }
+    switch (id) {
+    case DP_DUMP_Q_PAYLOAD:
+    case DP_DUMP_K_PAYLOAD:
+        return dump->file_width[id] * 2;
+    case DP_DUMP_ACC:
+        return dump->file_width[id];
+    default:
+        return 0;
+    }
+}
+
+/* What no attribute said is learnt from the datasets. */
+static bool infer(dp_dump *dump, dp_error *error)
+{
+    for (int i = 0; i < DP_DUMP_DATASETS && dump->keys == 0; i++) {
+        dump->keys = keys_of(dump, (dp_dump_id)i);
+    }
+    for (int i = 0; i < DP_DUMP_DATASETS && dump->features == 0; i++) {
+        dump->features = features_of(dump, (dp_dump_id)i);
+    }
+    dump->features = dump->features > 0 ? dump->features : DP_HEAD_DIM;
+    dump->dim = dump->dim > 0 ? dump->dim : dump->features;
+    dump->key_rows = round_up(dump->keys);
+    dump->rows = dump->rows > 0 ? dump->rows : dump->queries;
+    dump->queries = dump->queries > 0 ? dump->queries : dump->row_first + dump->rows;
+    if (dump->batch == 0 || dump->keys == 0) {
+        return dp_fail(error, "%s: it holds no stage of the operator: see the list of datasets",
+                       dump->path);
+    }
+    if ((dump->features != DP_HEAD_DIM && dump->features != DP_HEAD_DIM / 2) ||
+        dump->dim > dump->features) {
+        return dp_fail(error, "%s: %zu features: the operator has 128, or 64 with native-d64",
+                       dump->path, dump->features);
+    }
+    if (dump->row_first + dump->rows > dump->queries) {
+        return dp_fail(error, "%s: query rows %zu to %zu of %zu: check row_first", dump->path,
+                       dump->row_first, dump->row_first + dump->rows, dump->queries);
+    }
+    return true;
+}
+
+/* Row widths are those of the padded or of the true number of keys or features. */
+static bool check_widths(const dp_dump *dump, dp_error *error)
+{
+    for (int i = 0; i < DP_DUMP_DATASETS; i++) {
+        const dp_dump_id id = (dp_dump_id)i;
+        if (!dump->present[id] || dump->memory[id] != NULL) {
+            continue;
+        }
+        dp_dump tight = *dump;
+        tight.key_rows = dump->keys;
+        const size_t full = dp_dump_width(dump, id);
+        size_t least = dp_dump_width(&tight, id);
+        least = id == DP_DUMP_O || id == DP_DUMP_ACC ? dump->dim : least;
+        const size_t width = dump->file_width[id];
+        const uint64_t rows = dump->view[id].shape.dims[2];
+        const bool few = dp_dump_datasets[id].rows != DP_DUMP_QUERY_ROWS &&
+                         rows != dp_dump_head_rows(dump, id) && rows != dump->key_rows;
+        if (width < least || width > full || few) {
+            return dp_fail(error,
+                           "%s:%s: %" PRIu64 " rows of %zu: for %zu keys and %zu features %zu rows "
+                           "of %zu are needed: write the shape of this stage",
+                           dump->path, dp_dump_datasets[id].path, rows, width, dump->keys,
+                           dump->features, dp_dump_head_rows(dump, id), full);
+        }
+    }
+    return true;
+}
+
+static bool take_root(dp_dump *dump, dp_error *error)
+{
+    int64_t causal = 0;
+    if (!root_size(dump, "keys", &dump->keys, error) ||
+        !root_size(dump, "queries", &dump->queries, error) ||
+        !root_size(dump, "features", &dump->features, error) ||
+        !root_size(dump, "dim", &dump->dim, error) ||
+        !root_size(dump, "q_heads", &dump->q_heads, error) ||
+        (dp_h5_has_attribute(&dump->file, "/", "causal") &&
+         !dp_h5_i64(&dump->file, "/", "causal", &causal, error))) {
+        return false;
+    }
+    int64_t first = 0;
+    if (dp_h5_has_attribute(&dump->file, "/", "row_first") &&
+        !dp_h5_i64(&dump->file, "/", "row_first", &first, error)) {
+        return false;
+    }
+    if (first < 0 || first > (int64_t)1 << 40) {
+        return dp_fail(error, "%s:/: row_first is %" PRId64 ": count from 0", dump->path, first);
+    }
+    if (causal != 0 && causal != 1) {
+        return dp_fail(error, "%s:/: causal is %" PRId64 ": give 0 or 1", dump->path, causal);
+    }
+    dump->row_first = (size_t)first;
+    dump->causal = causal == 1;
+    return true;
+}
+
+bool dp_dump_take_shapes(dp_dump *dump, dp_error *error)
+{
+    if (!dp_h5_check_root(&dump->file, "dump", NULL, error) || !take_inputs(dump, error) ||
+        !take_root(dump, error)) {
+        return false;
+    }
+    for (int i = 0; i < DP_DUMP_DATASETS; i++) {
+        char layout[32];
+        const dp_dump_id id = (dp_dump_id)i;
+        if (dp_h5_exists(&dump->file, dp_dump_datasets[i].path) &&
+            !other_layout(dump, id, layout, error) && !take_dataset(dump, id, error)) {
+            return false;
+        }
+    }
+    if (!infer(dump, error) || !take_heads(dump, error) || !take_head_map(dump, error)) {
+        return false;
+    }
+    for (int i = 0; i < DP_DUMP_DATASETS; i++) { /* scales in pages, now that extents are known */
+        char layout[32];
+        const dp_dump_id id = (dp_dump_id)i;
+        if (dp_h5_exists(&dump->file, dp_dump_datasets[i].path) &&
+            other_layout(dump, id, layout, error) && !dp_dump_take_pages(dump, id, layout, error)) {
+            return false;
+        }
+    }
+    return check_widths(dump, error);
+}
