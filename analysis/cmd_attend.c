@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analysis/attend_choice.h"
+#include "analysis/attend_reports.h"
 #include "analysis/commands.h"
 #include "analysis/options.h"
 #include "analysis/report.h"
@@ -14,8 +15,8 @@
 typedef struct {
     int64_t seed, sms, seq, heads, kv_heads, batch, dim, threads;
     double q_factor;
-    bool random, smooth_k, causal, no_causal, json, csv, per_head;
-    const char *policy, *route, *epoch, *set, *sfu, *stages, *output;
+    bool random, smooth_k, causal, no_causal, json, csv, per_head, decompose, table;
+    const char *policy, *route, *epoch, *set, *sfu, *stages, *output, *codes;
     dp_style style;
 } request;
 
@@ -65,6 +66,12 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_FLAG("causal", &r->causal, "mask keys behind the query, whatever the file says"),
         DP_FLAG("no-causal", &r->no_causal, "no mask, whatever the file says"),
         DP_FLAG("per-head", &r->per_head, "one row a head, then all"),
+        DP_FLAG("decompose", &r->decompose,
+                "split the error by its cause: Q and K, P, V, the rest; against exact attention"),
+        DP_TEXT("codes", &r->codes, "OUT.h5",
+                "compare the codes of P with those of 2^x; write the counts to this file"),
+        DP_FLAG("table", &r->table,
+                "a table of policies on every file, per head, with and without --smooth-k"),
         DP_TEXT("stages", &r->stages, "LIST", "stages written to the output file, or all"),
         DP_OUTPUT(&r->output, "write a dump (HDF5) of the stages"),
         DP_THREADS(&r->threads),
@@ -73,16 +80,18 @@ static bool parse(int *argc, char **argv, request *r, int *status)
     };
     const dp_usage usage = {
         .verb = "attend",
-        .operands = "[IN.h5]",
+        .operands = "[IN.h5...]",
         .summary = "Run the Direct-P forward oracle, or a standard path, on Q, K and V, and print "
                    "its error against BF16 attention.",
         .notes = NOTES,
         .example =
             "directp attend --random 20260814 --seq 1024 --heads 16 --policy fast\n"
             "directp attend data/real/qwen15_layer00.h5 --policy accurate --smooth-k --per-head\n"
-            "directp attend IN.h5 --policy guard-14b --epoch R --stages all -o dump.h5",
+            "directp attend IN.h5 --policy guard-14b --epoch R --stages all -o dump.h5\n"
+            "directp attend IN.h5 --policy fast --decompose --per-head\n"
+            "directp attend data/real/*.h5 --table",
         .least = 0,
-        .most = 1,
+        .most = 1024,
         .options = options,
         .count = sizeof options / sizeof options[0]};
     *status = dp_options_parse(&usage, argc, argv);
@@ -97,6 +106,9 @@ static bool load(const request *r, int argc, char **argv, dp_attend_inputs *inpu
                                            .no_causal = r->no_causal};
     if (r->causal && r->no_causal) {
         return dp_fail(error, "--causal and --no-causal: they exclude each other: give one");
+    }
+    if (argc > 2) {
+        return dp_fail(error, "attend: %d files: give one, or ask for --table", argc - 1);
     }
     if (r->random == (argc > 1)) {
         return dp_fail(error, r->random ? "attend: --random and a file: give one of them"
@@ -213,11 +225,51 @@ static bool run_operator(const request *r, const operator_choice *choice,
     return good;
 }
 
+/* What stands in the way of --decompose, --codes and --table together with each other or -o. */
+static bool check_reports(const request *r, int argc, dp_error *error)
+{
+    const int reports = r->decompose + (r->codes != NULL) + r->table;
+    if (reports > 1 || (reports == 1 && r->output != NULL)) {
+        return dp_fail(error, "--decompose, --codes, --table, -o: give one of them");
+    }
+    if (reports == 1 && r->route != NULL) {
+        return dp_fail(error, "--route with --decompose, --codes or --table: stages are known for "
+                              "Direct-P policies: leave --route out");
+    }
+    return !r->table || (argc > 1 && !r->random) ||
+           dp_fail(error, "--table: no files: give some with tensors");
+}
+
+/* The reports of one launch other than the error against BF16. */
+static bool other_report(const request *r, const dp_attend_inputs *inputs, dp_error *error)
+{
+    operator_choice choice;
+    if (!choose(r, &inputs->in, &choice, error)) {
+        return false;
+    }
+    return r->decompose ? dp_report_decompose(&inputs->in, &choice.launch, &choice.mma,
+                                              (int)r->threads, r->per_head, r->style, error)
+                        : dp_report_codes(inputs, &choice.launch, &choice.mma, (int)r->threads,
+                                          r->codes, r->style, error);
+}
+
 static bool attend(const request *r, int argc, char **argv, dp_error *error)
 {
     dp_attend_inputs inputs;
+    if (!check_reports(r, argc, error)) {
+        return false;
+    }
+    if (r->table) {
+        return dp_report_table((const char *const *)argv + 1, (size_t)argc - 1, (int)r->threads,
+                               r->style, error);
+    }
     if (!load(r, argc, argv, &inputs, error)) {
         return false;
+    }
+    if (r->decompose || r->codes != NULL) {
+        const bool done = other_report(r, &inputs, error);
+        dp_attend_inputs_free(&inputs);
+        return done;
     }
     const dp_attention *in = &inputs.in;
     const size_t rows = in->batch * in->q_heads * in->queries;

@@ -9,6 +9,8 @@
 const dp_plot dp_plots[] = {
     {"range", "what formats keep of probabilities, by sequence length or input; scale exponents",
      dp_plot_range},
+    {"codes", "codes of P against those of 2^x: confusion, match by distance and by byte",
+     dp_plot_codes},
     {NULL, NULL, NULL},
 };
 

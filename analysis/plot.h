@@ -31,6 +31,7 @@ typedef struct {
 extern const dp_plot dp_plots[];
 
 dp_plot_run dp_plot_range;
+dp_plot_run dp_plot_codes;
 
 /* ---- What every kind uses ---- */
 
