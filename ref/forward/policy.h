@@ -57,7 +57,7 @@ typedef struct {
     int anchor_keys; /* 32 or 128: keys sampled for the anchor, first in the physical order */
     int margin;      /* M, in the unit of dp_switches.margin_units                          */
     int shift;       /* L: stored byte = working byte - L                                   */
-    int density;     /* native EX2 density: 4 * density of the 16 pairs; 0 none, 4 all      */
+    int density;     /* native EX2 density, 0..4: 4 * density of the 16 pairs of native_stages */
     unsigned native_stages; /* bit s: stage s = (query tile) & 1 has native lanes                 */
     dp_denominator_kind denominator;
     bool clear_zero; /* codes cleared where the raw byte u is 0                             */
