@@ -8,6 +8,7 @@
 #include "analysis/bench.h"
 
 dp_bench_main dp_bench_arith;
+dp_bench_main dp_bench_attend;
 dp_bench_main dp_bench_formats;
 dp_bench_main dp_bench_memory;
 
