@@ -11,6 +11,7 @@ const dp_plot dp_plots[] = {
      dp_plot_range},
     {"codes", "codes of P against those of 2^x: confusion, match by distance and by byte",
      dp_plot_codes},
+    {"fit", "the landscape of an objective, decision boundaries, what each map keeps", dp_plot_fit},
     {NULL, NULL, NULL},
 };
 

@@ -32,6 +32,7 @@ extern const dp_plot dp_plots[];
 
 dp_plot_run dp_plot_range;
 dp_plot_run dp_plot_codes;
+dp_plot_run dp_plot_fit;
 
 /* ---- What every kind uses ---- */
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scores to fit on: drawn, or taken from the oracle's own score stage.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/fit.h"
+#include "analysis/fit_rows.h"
+#include "analysis/torch_rand.h"
+#include "formats/parallel.h"
+
+static const double LOG2_E = 1.4426950408889634;
+static const double CODE_VALUE[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+
+static bool grow(dp_fit_sample *sample, size_t more, dp_error *error)
+{
+    const size_t count = sample->count + more;
+    double *x = realloc(sample->x, count * sizeof *x);
+    sample->x = x != NULL ? x : sample->x;
+    uint8_t *ideal = realloc(sample->ideal, count);
+    sample->ideal = ideal != NULL ? ideal : sample->ideal;
+    uint8_t *group = realloc(sample->group, count);
+    sample->group = group != NULL ? group : sample->group;
+    return (x != NULL && ideal != NULL && group != NULL) ||
+           dp_fail(error, "fit: not enough memory for %zu scores: use fewer rows", count);
+}
+
+/* One block: z in octaves, -INFINITY where masked. The exponent is floor(max + log2(4/3)) and a
+ * value of 6 stands at the exponent: x = z - e + log2(6) [D6 of FORWARD.md]. */
+static void add_block(dp_fit_sample *sample, const double *z, int group)
+{
+    double largest = -INFINITY;
+    for (int i = 0; i < DP_BLOCK; i++) {
+        largest = z[i] > largest ? z[i] : largest;
+    }
+    if (!isfinite(largest)) {
+        return;
+    }
+    const double up = log2(6.0) - floor(largest + log2(4.0 / 3.0));
+    for (int i = 0; i < DP_BLOCK; i++) {
+        if (isfinite(z[i])) {
+            const double x = z[i] + up;
+            sample->x[sample->count] = x;
+            sample->ideal[sample->count] = (uint8_t)dp_fit_code(exp2(x));
+            sample->group[sample->count++] = (uint8_t)group;
+        }
+    }
+}
+
+static bool start(dp_fit_sample *sample, dp_error *error)
+{
+    if (sample->unit == NULL) {
+        sample->groups = DP_FIT_GROUPS;
+        sample->unit = calloc(DP_FIT_GROUPS, sizeof *sample->unit);
+    }
+    return sample->unit != NULL || dp_fail(error, "fit: not enough memory");
+}
+
+bool dp_fit_sample_gaussian(dp_fit_sample *sample, const double *sigmas, size_t sigma_count,
+                            size_t blocks, uint64_t seed, dp_error *error)
+{
+    const size_t n = blocks * DP_BLOCK;
+    float *drawn = malloc(n * sizeof *drawn);
+    if (drawn == NULL || !start(sample, error) || !grow(sample, n, error)) {
+        free(drawn);
+        return dp_fail(error, "fit: not enough memory for %zu blocks: use fewer", blocks);
+    }
+    (void)dp_torch_randn(seed, 0, DP_SMS_GB200, n, drawn, sample->threads);
+    for (size_t b = 0; b < blocks; b++) {
+        double z[DP_BLOCK];
+        for (size_t i = 0; i < DP_BLOCK; i++) {
+            z[i] = LOG2_E * sigmas[b % sigma_count] * (double)drawn[b * DP_BLOCK + i];
+        }
+        add_block(sample, z, (int)(b / sigma_count % DP_FIT_GROUPS));
+    }
+    /* A fold a quarter of the groups: the blocks are alike, so this measures over-fitting. */
+    sample->units = 4;
+    for (int g = 0; g < DP_FIT_GROUPS; g++) {
+        sample->unit[g] = g % 4;
+    }
+    free(drawn);
+    return true;
+}
+
+bool dp_fit_sample_attention(dp_fit_sample *sample, const dp_attend_inputs *inputs,
+                             const dp_direct_p *launch, size_t rows, bool outputs, dp_error *error)
+{
+    dp_fit_rows *taken = NULL;
+    if (!start(sample, error) ||
+        !dp_fit_rows_take(inputs, launch, rows, sample->threads, sample->units, &taken, error)) {
+        return false;
+    }
+    bool good = true;
+    double z[DP_BLOCK];
+    for (size_t r = 0; good && r < taken->count; r++) {
+        const dp_fit_row *row = &taken->row[r];
+        good = grow(sample, taken->keys, error);
+        for (size_t j = 0; good && j < taken->keys; j += DP_BLOCK) {
+            for (size_t i = 0; i < DP_BLOCK; i++) {
+                z[i] =
+                    ((double)row->raw[j + i] - (double)row->reference) * (double)launch->multiplier;
+            }
+            add_block(sample, z, row->group);
+        }
+    }
+    for (size_t r = 0; r < taken->count; r++) {
+        sample->unit[taken->row[r].group] = sample->units + taken->row[r].unit;
+    }
+    sample->units += taken->units;
+    if (good && outputs) {
+        taken->next = sample->rows;
+        sample->rows = taken;
+    } else {
+        dp_fit_rows_free(taken);
+    }
+    return good;
+}
+
+void dp_fit_sample_free(dp_fit_sample *sample)
+{
+    free(sample->x);
+    free(sample->ideal);
+    free(sample->group);
+    free(sample->unit);
+    dp_fit_rows_free(sample->rows);
+    memset(sample, 0, sizeof *sample);
+}
+
+typedef struct {
+    const dp_fit_sample *sample;
+    const dp_fit_map *map;
+    dp_fit_sums *sums; /* [threads][groups] */
+} score_job;
+
+/* Integer counts in doubles: sums do not depend on the split. */
+static void evaluate_scores(void *context, size_t first, size_t last, int thread)
+{
+    const score_job *job = context;
+    const dp_fit_sample *s = job->sample;
+    dp_fit_sums *sums = job->sums + (ptrdiff_t)thread * s->groups;
+    for (size_t i = first; i < last; i++) {
+        const int code = dp_fit_code(dp_fit_value(job->map, s->x[i]));
+        dp_fit_sums *g = &sums[s->group[i]];
+        g->scores += 1.0;
+        g->matched += code == s->ideal[i];
+        g->mass += CODE_VALUE[code];
+        g->ideal_mass += CODE_VALUE[s->ideal[i]];
+    }
+}
+
+void dp_fit_evaluate(const dp_fit_sample *sample, const dp_fit_map *map, bool outputs,
+                     dp_fit_sums *sums)
+{
+    const int threads = dp_parallel_threads(sample->threads);
+    const size_t all = (size_t)threads * (size_t)sample->groups;
+    memset(sums, 0, (size_t)sample->groups * sizeof *sums);
+    score_job job = {sample, map, calloc(all, sizeof *sums)};
+    if (job.sums == NULL) {
+        return; /* measured as NaN: never the best */
+    }
+    dp_parallel_for(threads, sample->count, 65536, evaluate_scores, &job);
+    for (size_t i = 0; i < all; i++) {
+        dp_fit_sums *g = &sums[i % (size_t)sample->groups];
+        g->scores += job.sums[i].scores;
+        g->matched += job.sums[i].matched;
+        g->mass += job.sums[i].mass;
+        g->ideal_mass += job.sums[i].ideal_mass;
+    }
+    free(job.sums);
+    for (const dp_fit_rows *rows = sample->rows; outputs && rows != NULL; rows = rows->next) {
+        dp_fit_rows_evaluate(rows, map, threads, sums);
+    }
+}
