@@ -94,8 +94,8 @@ struct dp_hypothesis {
     double argument;
 };
 
-/* Every hypothesis; ends with a NULL name. */
-const dp_hypothesis *dp_hypotheses(void);
+/* Hypothesis number `index`; NULL after the last. */
+const dp_hypothesis *dp_hypothesis_at(size_t index);
 /* The dataset of a strip under a hypothesis. False when it does not apply. */
 bool dp_hypothesis_run(const dp_hypothesis *hypothesis, const dp_unit *unit, void *out);
 /* Try all of the first wrong dataset. */

@@ -38,8 +38,9 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
     const dp_dump_id id = (dp_dump_id)result->first_wrong;
     const dp_diff_dataset *set = &result->set[id];
     size_t count = 0;
-    for (const dp_hypothesis *h = dp_hypotheses(); h->name != NULL; h++) {
-        count += h->id == id;
+    size_t total = 0;
+    for (; dp_hypothesis_at(total) != NULL; total++) {
+        count += dp_hypothesis_at(total)->id == id;
     }
     result->tried = count;
     uint64_t *left = calloc(count + 1, sizeof *left); /* one more: the oracle */
@@ -53,7 +54,8 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
         good = dp_unit_load(unit, set->kept[i], error);
         left[count] += good ? dp_diff_count(unit, &job->rules, id, unit->out.data[id]) : 0;
         size_t at = 0;
-        for (const dp_hypothesis *h = dp_hypotheses(); good && h->name != NULL; h++) {
+        for (size_t n = 0; good && n < total; n++) {
+            const dp_hypothesis *h = dp_hypothesis_at(n);
             if (h->id != id) {
                 continue;
             }
@@ -64,7 +66,8 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
         }
     }
     size_t at = 0;
-    for (const dp_hypothesis *h = dp_hypotheses(); good && h->name != NULL; h++) {
+    for (size_t n = 0; good && n < total; n++) {
+        const dp_hypothesis *h = dp_hypothesis_at(n);
         if (h->id == id) {
             /* all, or all but a fiftieth */
             if (applies[at] && left[at] * 50 <= left[count]) {
