@@ -25,6 +25,8 @@ typedef struct {
     bool smooth_k;   /* subtract each head's mean key, per feature, before rounding to bf16 */
     double q_factor; /* Q is multiplied by this; 1 */
     bool causal, no_causal; /* override what the file says */
+    bool kv_interleave;     /* query head h reads key head h mod kv_heads, not h * kv / q heads */
+    bool kv_block;          /* h * kv_heads / q_heads, whatever the file says */
 } dp_attend_transform;
 
 /* From a file's tensors (values not exact in bf16 are rounded to nearest even). */

@@ -61,7 +61,7 @@ static void smooth_keys(dp_attend_inputs *inputs)
     }
 }
 
-static void apply(const dp_attend_transform *transform, dp_attend_inputs *inputs)
+static bool apply(const dp_attend_transform *transform, dp_attend_inputs *inputs)
 {
     const size_t q = inputs->in.batch * inputs->in.q_heads * inputs->in.queries * inputs->in.dim;
     for (size_t i = 0; transform->q_factor != 1.0 && i < q; i++) {
@@ -74,6 +74,18 @@ static void apply(const dp_attend_transform *transform, dp_attend_inputs *inputs
     if (transform->causal || transform->no_causal) {
         inputs->in.causal = transform->causal;
     }
+    if (transform->kv_block) {
+        inputs->in.kv_of_q = NULL;
+    }
+    if (transform->kv_interleave && inputs->kv_of_q == NULL) {
+        inputs->kv_of_q = malloc(inputs->in.q_heads * sizeof(int32_t));
+        inputs->in.kv_of_q = inputs->kv_of_q;
+    }
+    for (size_t h = 0;
+         transform->kv_interleave && inputs->kv_of_q != NULL && h < inputs->in.q_heads; h++) {
+        inputs->kv_of_q[h] = (int32_t)(h % inputs->in.kv_heads);
+    }
+    return !transform->kv_interleave || inputs->kv_of_q != NULL;
 }
 
 bool dp_attend_from_tensors(const dp_tensors *tensors, const char *source,
@@ -111,7 +123,10 @@ bool dp_attend_from_tensors(const dp_tensors *tensors, const char *source,
         inputs->k[i] = to_bf16(tensors->k[i]);
         inputs->v[i] = to_bf16(tensors->v[i]);
     }
-    apply(transform, inputs);
+    if (!apply(transform, inputs)) {
+        dp_attend_inputs_free(inputs);
+        return dp_fail(error, "inputs: not enough memory");
+    }
     return true;
 }
 
@@ -159,7 +174,10 @@ bool dp_attend_random(uint64_t seed, int sms, size_t batch, size_t seq, size_t h
     (void)dp_torch_randn(seed, offset, sms, batch * seq * kv_heads * dim, drawn, threads);
     reorder(drawn, batch, seq, kv_heads, dim, inputs->v);
     free(drawn);
-    apply(transform, inputs);
+    if (!apply(transform, inputs)) {
+        dp_attend_inputs_free(inputs);
+        return dp_fail(error, "inputs: not enough memory");
+    }
     return true;
 }
 

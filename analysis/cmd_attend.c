@@ -16,7 +16,7 @@ typedef struct {
     int64_t seed, sms, seq, heads, kv_heads, batch, dim, threads;
     double q_factor;
     bool random, smooth_k, causal, no_causal, json, csv, per_head, decompose, table;
-    const char *policy, *route, *epoch, *set, *sfu, *stages, *output, *codes;
+    const char *policy, *route, *epoch, *set, *sfu, *stages, *output, *codes, *kv_map;
     dp_style style;
 } request;
 
@@ -65,6 +65,8 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_REAL("q-factor", &r->q_factor, 1e-6, 1e6, "multiply Q by this (peaked inputs)"),
         DP_FLAG("causal", &r->causal, "mask keys behind the query, whatever the file says"),
         DP_FLAG("no-causal", &r->no_causal, "no mask, whatever the file says"),
+        DP_CHOICE("kv-map", &r->kv_map, "file|block|interleave",
+                  "key head of a query head: as the file says (else block), or h mod key heads"),
         DP_FLAG("per-head", &r->per_head, "one row a head, then all"),
         DP_FLAG("decompose", &r->decompose,
                 "split the error by its cause: Q and K, P, V, the rest; against exact attention"),
@@ -103,7 +105,9 @@ static bool load(const request *r, int argc, char **argv, dp_attend_inputs *inpu
     const dp_attend_transform transform = {.smooth_k = r->smooth_k,
                                            .q_factor = r->q_factor,
                                            .causal = r->causal,
-                                           .no_causal = r->no_causal};
+                                           .no_causal = r->no_causal,
+                                           .kv_interleave = strcmp(r->kv_map, "interleave") == 0,
+                                           .kv_block = strcmp(r->kv_map, "block") == 0};
     if (r->causal && r->no_causal) {
         return dp_fail(error, "--causal and --no-causal: they exclude each other: give one");
     }
@@ -305,6 +309,7 @@ int dp_cmd_attend(int argc, char **argv)
                  .policy = "fast",
                  .epoch = "S",
                  .sfu = "exact",
+                 .kv_map = "file",
                  .stages = "all"};
     int status = 0;
     if (!parse(&argc, argv, &r, &status)) {

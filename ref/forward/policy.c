@@ -112,15 +112,13 @@ bool dp_forward_policy_native_pair(const dp_forward_policy *policy, int stage, i
     if (((policy->native_stages >> stage) & 1u) == 0) {
         return false;
     }
-    /* Density 1 is {Q, Q+8, 4, 12} in the sources. More is not published: the rotation goes on by
-     * the same pattern, each step adding four pairs [D10]. */
+    /* Four pairs a unit: {Q, Q+8, 4, 12} in the sources, {Q+2 mod 4, 6} and eight on from the
+     * published figures of density 2; the order of the last two units is assumed [D10]. */
+    static const int turn[4] = {0, 2, 1, 3};
+    static const int fixed[4] = {4, 6, 5, 7};
     const int half = pair % 8;
     for (int step = 0; step < policy->density && step < 4; step++) {
-        static const int fixed[4] = {4, 5, 6, 7};
-        if (half == quarter % 4 && step == 0) {
-            return true;
-        }
-        if (half == fixed[step] || (step > 0 && half == (quarter + step) % 4)) {
+        if (half == (quarter + turn[step]) % 4 || half == fixed[step]) {
             return true;
         }
     }
@@ -136,7 +134,7 @@ typedef struct {
     field_kind kind;
     size_t offset;
     int low, high;          /* INT: the range accepted             */
-    const char *choices[4]; /* CHOICE and BOOL: text of 0, 1, 2, 3 */
+    const char *choices[4]; /* CHOICE and BOOL: text of 0, 1, 2, 3. INT: the reason of the range */
 } field;
 
 #define POLICY_FIELD(member) offsetof(dp_forward_policy, member)
@@ -158,7 +156,12 @@ static const field POLICY_FIELDS[] = {
     {"anchor", FIELD_INT, POLICY_FIELD(anchor_keys), 0, DP_TILE, {0}},
     {"margin", FIELD_INT, POLICY_FIELD(margin), -1000, 1000, {0}},
     {"shift", FIELD_INT, POLICY_FIELD(shift), 0, 126, {0}},
-    {"density", FIELD_INT, POLICY_FIELD(density), 0, 4, {0}},
+    {"density",
+     FIELD_INT,
+     POLICY_FIELD(density),
+     0,
+     4,
+     {"a unit is four of the sixteen pairs of a block"}},
     {"native-stages", FIELD_INT, POLICY_FIELD(native_stages), 0, 3, {0}},
     {"denominator", FIELD_CHOICE, POLICY_FIELD(denominator), 0, 0, {"producer", "correction"}},
     {"clear-zero", FIELD_BOOL, POLICY_FIELD(clear_zero), 0, 0, {"off", "on"}},
@@ -212,8 +215,10 @@ static bool set_field(const field *f, char *where, const char *text, dp_error *e
     }
     if (f->kind == FIELD_INT) {
         if (!parse_number(text, f->low, f->high, &value) || value != floor(value)) {
-            return dp_fail(error, "%s=%s: not a whole number from %d to %d: give one", f->name,
-                           text, f->low, f->high);
+            return dp_fail(error, "%s=%s: not a whole number from %d to %d%s%s%s: give one",
+                           f->name, text, f->low, f->high, f->choices[0] != NULL ? " (" : "",
+                           f->choices[0] != NULL ? f->choices[0] : "",
+                           f->choices[0] != NULL ? ")" : "");
         }
         const int number = (int)value;
         memcpy(where, &number, sizeof number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The published operator errors (data/published/operator.csv) from their seed: every row, within
- * the tolerance it names (5e-6 of each figure, but for one whose lanes are not published). The
+ * the tolerance it names (5e-6 of each figure). The
  * shortest shape by default; the others with the argument "slow".
  */
 #include <math.h>
