@@ -36,6 +36,8 @@ typedef struct {
     size_t tiles; /* of keys */
     dp_mma_matrix *k, *v;
     route_space *spaces;
+    uint16_t *smooth; /* K minus its mean [R8], or NULL           */
+    float *channel;   /* [kv head][dim] amax / 448 of V, or NULL  */
     float c;
     uint16_t *o;
     float *lse;
@@ -55,6 +57,91 @@ static void load_tile(const uint16_t *head, size_t first, size_t rows, size_t to
     }
 }
 
+/* V of a tile to a maximum of 448 a feature. */
+static void scale_channels(const route_run *run, size_t head, float *x)
+{
+    for (size_t i = 0; run->channel != NULL && i < DP_TILE * run->dim; i++) {
+        const size_t d = i % run->dim;
+        const float unit = d < run->in->dim ? run->channel[head * run->in->dim + d] : 0.0f;
+        x[i] = unit > 0.0f ? x[i] / unit : 0.0f;
+    }
+}
+
+static float widen(uint16_t bits)
+{
+    const dp_bf16 x = {bits};
+    return dp_bf16_to_f32(x);
+}
+
+static float to_bf16(float x)
+{
+    return dp_bf16_to_f32(dp_bf16_from_f32(x, DP_ENCODE_PTX));
+}
+
+/* What [R8] subtracts from K, and the largest of each feature of V. */
+static bool transform_inputs(route_run *run, dp_error *error)
+{
+    const dp_attention *in = run->in;
+    const size_t heads = in->batch * in->kv_heads;
+    run->smooth = run->route->direct.smooth ? malloc(heads * in->keys * in->dim * 2) : NULL;
+    run->channel = run->route->direct.v_channel ? calloc(heads * in->dim, sizeof(float)) : NULL;
+    if ((run->route->direct.smooth && run->smooth == NULL) ||
+        (run->route->direct.v_channel && run->channel == NULL)) {
+        return dp_fail(error, "route: not enough memory for %zu keys: use a shorter sequence",
+                       in->keys);
+    }
+    for (size_t i = 0; i < heads * in->dim; i++) {
+        const size_t from = i / in->dim * in->keys * in->dim + i % in->dim;
+        float sum = 0.0f;
+        for (size_t j = 0; run->channel != NULL && j < in->keys; j++) {
+            const float magnitude = fabsf(widen(in->v[from + j * in->dim])) / 448.0f;
+            run->channel[i] = magnitude > run->channel[i] ? magnitude : run->channel[i];
+        }
+        for (size_t j = 0; run->smooth != NULL && j < in->keys; j++) {
+            sum += widen(in->k[from + j * in->dim]);
+        }
+        const float mean = to_bf16(sum / (float)in->keys);
+        for (size_t j = 0; run->smooth != NULL && j < in->keys; j++) {
+            const float k = widen(in->k[from + j * in->dim]) - mean;
+            run->smooth[from + j * in->dim] = dp_bf16_from_f32(k, DP_ENCODE_PTX).bits;
+        }
+    }
+    return true;
+}
+
+/* The mean query of a tile of 128, padding included, out of the tile and into mean [R8]. */
+static void smooth_queries(const route_run *run, float *x, float *mean)
+{
+    for (size_t d = 0; d < run->dim; d++) {
+        float sum = 0.0f;
+        for (size_t r = 0; r < DP_TILE; r++) {
+            sum += x[r * run->dim + d];
+        }
+        mean[d] = to_bf16(sum / (float)DP_TILE);
+        for (size_t r = 0; r < DP_TILE; r++) {
+            x[r * run->dim + d] = to_bf16(x[r * run->dim + d] - mean[d]);
+        }
+    }
+}
+
+/* delta_s of a key tile, 16 bits, into every row of the scores. */
+static void start_scores(const route_run *run, size_t kv, size_t tile, const float *mean,
+                         float *raw)
+{
+    const dp_attention *in = run->in;
+    for (size_t j = 0; j < DP_TILE; j++) {
+        const size_t key = tile * DP_TILE + j;
+        const uint16_t *k = run->smooth + (kv * in->keys + key) * in->dim;
+        float sum = 0.0f;
+        for (size_t d = 0; key < in->keys && d < in->dim; d++) {
+            sum += mean[d] * widen(k[d]);
+        }
+        for (size_t r = 0; r < DP_TILE; r++) {
+            raw[r * DP_TILE + j] = to_bf16(sum);
+        }
+    }
+}
+
 static void prepare_tiles(void *context, size_t first, size_t last, int thread)
 {
     route_run *run = context;
@@ -64,10 +151,12 @@ static void prepare_tiles(void *context, size_t first, size_t last, int thread)
     for (size_t i = first; i < last; i++) {
         const size_t head = i / run->tiles * in->keys * in->dim;
         const size_t key = i % run->tiles * DP_TILE;
-        load_tile(in->k + head, key, DP_TILE, in->keys, in->dim, run->dim, space->x);
+        load_tile((run->smooth != NULL ? run->smooth : in->k) + head, key, DP_TILE, in->keys,
+                  in->dim, run->dim, space->x);
         bool good = dp_operand_prepare(run->route->qk, DP_MMA_SIDE_B, &run->mma, space->x, DP_TILE,
                                        run->dim, dim, 1, &run->k[i], &space->error);
         load_tile(in->v + head, key, DP_TILE, in->keys, in->dim, run->dim, space->x);
+        scale_channels(run, i / run->tiles, space->x);
         good = good && dp_operand_prepare(run->route->v, DP_MMA_SIDE_B, &run->mma, space->x,
                                           run->dim, DP_TILE, 1, dim, &run->v[i], &space->error);
         if (!good) {
@@ -113,6 +202,7 @@ static void make_p(const route_run *run, size_t row_first, size_t tile, bool fir
             space->stats.codes += DP_TILE;
             space->stats.flushed += p.flushed;
             space->stats.saturated += p.saturated;
+            space->stats.overflowed += p.overflowed;
         }
     }
 }
@@ -156,13 +246,19 @@ static void finish_rows(const route_run *run, size_t head, size_t row_first, boo
         (route->v == DP_OPERAND_MXFP4 ? 6.0f : 1.0f);
     for (size_t r = 0; r < DP_TILE && row_first + r < in->queries; r++) {
         const dp_route_row *row = &space->row[r];
-        const bool valid = !nothing && row->sum > 0.0f;
+        /* A sum of NaN is kept: it is what an overflowing path returns. */
+        const bool valid = !nothing && !(row->sum <= 0.0f);
         float inverse = valid ? dp_rcp_approx_ftz(run->sfu, row->sum) : 0.0f;
         inverse = carried != 1.0f ? dp_mul_rn_ftz(inverse, 1.0f / carried) : inverse;
         uint16_t *o = run->o + (head * in->queries + row_first + r) * in->dim;
         bool finite = true;
         for (size_t d = 0; d < in->dim; d++) {
-            const float x = valid ? dp_mul_rn_ftz(space->acc[r * run->dim + d], inverse) : 0.0f;
+            float x = valid ? dp_mul_rn_ftz(space->acc[r * run->dim + d], inverse) : 0.0f;
+            if (run->channel != NULL) {
+                const size_t kv = head / in->q_heads * in->kv_heads +
+                                  dp_attention_kv_head(in, head % in->q_heads);
+                x = dp_mul_rn_ftz(x, run->channel[kv * in->dim + d]);
+            }
             finite = finite && isfinite(x);
             o[d] = dp_bf16_from_f32(x, DP_ENCODE_NONSAT).bits;
         }
@@ -187,6 +283,10 @@ static bool run_strip(const route_run *run, size_t index, route_space *space)
         head / in->q_heads * in->kv_heads + dp_attention_kv_head(in, head % in->q_heads);
     load_tile(in->q + head * in->queries * in->dim, row_first, DP_TILE, in->queries, in->dim,
               run->dim, space->x);
+    float mean[DP_HEAD_DIM];
+    if (run->smooth != NULL) {
+        smooth_queries(run, space->x, mean);
+    }
     if (!dp_operand_prepare(run->route->qk, DP_MMA_SIDE_A, &run->mma, space->x, DP_TILE, run->dim,
                             (ptrdiff_t)run->dim, 1, &space->q, &space->error)) {
         return false;
@@ -203,8 +303,11 @@ static bool run_strip(const route_run *run, size_t index, route_space *space)
             continue;
         }
         const size_t matrix = kv * run->tiles + tile;
-        if (!dp_mma_multiply(&space->q, &run->k[matrix], NULL, 0, space->raw, DP_TILE, NULL,
-                             &space->error)) {
+        if (run->smooth != NULL) {
+            start_scores(run, kv, tile, mean, space->raw);
+        }
+        if (!dp_mma_multiply(&space->q, &run->k[matrix], run->smooth != NULL ? space->raw : NULL,
+                             DP_TILE, space->raw, DP_TILE, NULL, &space->error)) {
             return false;
         }
         make_p(run, row_first, tile, done == 0, space);
@@ -281,13 +384,17 @@ bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_sw
     run.sfu = sfu != NULL ? sfu : dp_sfu_exact();
     run.dim = (in->dim + 31) / 32 * 32;
     run.tiles = (in->keys + DP_TILE - 1) / DP_TILE;
-    run.c = (float)(1.4426950408889634 * dp_attention_scale(in));
+    /* Amplitude scales of Q and K: each code stands for a sixth of its value. */
+    const double sixths = route->qk == DP_OPERAND_MXFP4 ? 36.0 : 1.0;
+    run.c = (float)(1.4426950408889634 * dp_attention_scale(in) / sixths);
     atomic_init(&run.stopped, false);
     threads = dp_parallel_threads(threads);
     const size_t matrices = in->batch * in->kv_heads * run.tiles;
     const size_t strips = (in->queries + DP_TILE - 1) / DP_TILE;
     bool good = allocate(&run, matrices, threads);
-    if (good) {
+    if (good && !transform_inputs(&run, error)) {
+        good = false;
+    } else if (good) {
         dp_parallel_for(threads, matrices, 1, prepare_tiles, &run);
         dp_parallel_for(threads, in->batch * in->q_heads * strips, 1, run_strips, &run);
         good = !atomic_load(&run.stopped);
@@ -302,6 +409,7 @@ bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_sw
         sum.flushed += space->stats.flushed;
         sum.codes += space->stats.codes;
         sum.saturated += space->stats.saturated;
+        sum.overflowed += space->stats.overflowed;
         sum.nonfinite_rows += space->stats.nonfinite_rows;
         if (!good && space->error.text[0] != '\0') {
             (void)dp_fail(error, "%s", space->error.text);
@@ -311,5 +419,7 @@ bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_sw
         *stats = sum;
     }
     release(&run, matrices, threads);
+    free(run.smooth);
+    free(run.channel);
     return good;
 }

@@ -14,10 +14,11 @@ DP_BEGIN_C
 /* Format of an operand of a matrix product [R1]. */
 typedef enum {
     DP_OPERAND_BF16,
-    DP_OPERAND_E4M3,  /* plain E4M3, RNE, saturating                                     */
-    DP_OPERAND_MXFP8, /* E4M3, E8M0 per 32: ceil of log2(amax/448)                       */
-    DP_OPERAND_NVFP4, /* E2M1, E4M3 per 16: E4M3(amax rcp(6)), x rcp(scale)              */
-    DP_OPERAND_MXFP4  /* E2M1, E8M0 amplitude per 32, as V of Direct-P (value code/6)    */
+    DP_OPERAND_E4M3,     /* plain E4M3, RNE, saturating                                     */
+    DP_OPERAND_MXFP8,    /* E4M3, E8M0 per 32: ceil of log2(amax/448)                       */
+    DP_OPERAND_NVFP4,    /* E2M1, E4M3 per 16: E4M3(amax rcp(6)), x rcp(scale)              */
+    DP_OPERAND_MXFP4,    /* E2M1, E8M0 amplitude per 32, as V of Direct-P (value code/6)    */
+    DP_OPERAND_E4M3_SM90 /* plain E4M3 through wgmma (Hopper)                            */
 } dp_operand_format;
 
 /* How one block of probabilities gets its scale and its payload [R4]. */
@@ -27,6 +28,7 @@ typedef enum {
     DP_P_EX2_BLOCK, /* SFf = ex2(block max + z offset - sf_bias), payload E2M1(P / SFf)     */
     DP_P_LOG2,      /* b = max(z) - log2(max payload); payload cvt(ex2(z - b)), SFf = ex2(b) */
     DP_P_LOG2_CEIL, /* the same with b = ceil(...), exact in E8M0                           */
+    DP_P_LOG2_NEAR, /* b = floor(max z + log2(4/3)) - log2 6: the block exponent of Direct-P */
     DP_P_ROUNDED    /* SF = E4M3(min(max P * lift / 6, 448)), payload E2M1(P / (SF / lift)) */
 } dp_p_rule;
 
@@ -36,6 +38,18 @@ typedef enum {
     DP_SUM_BF16,       /* P rounded to BF16                            */
     DP_SUM_REPRESENTED /* decoded payload times decoded scale          */
 } dp_sum_source;
+
+/* What Direct-P changes in such a path [R7]; all zero: nothing. */
+typedef struct {
+    bool shiftless; /* no row maximum: z is the score in log2 units                            */
+    bool overflow;  /* the scale is stored without saturation: above 448 it becomes NaN         */
+    int degree;     /* LOG2 rules: 0 2^x; 1..3 Horner over map instead, negative counts as 0    */
+    float map[4];
+    int sampled_words; /* REPRESENTED: 0 all; n of the 4 words of 8 keys, times 4/n            */
+    bool smooth;       /* K minus its mean, Q minus the mean of its tile, the score starts at their
+                          product [R8] */
+    bool v_channel;    /* each feature of V is scaled to 448 before E4M3                          */
+} dp_route_direct;
 
 typedef struct {
     const char *name;
@@ -55,6 +69,7 @@ typedef struct {
     const char *polynomial; /* lanes that take the polynomial 2^x, by name; "off" for none */
     float lse_offset_log2;  /* removed from the LSE  */
     bool floor0; /* maxima of the first tile visited are at least 0                      */
+    dp_route_direct direct;
 } dp_route;
 
 size_t dp_route_count(void);
@@ -65,6 +80,7 @@ bool dp_route_find(const char *name, dp_route *route, dp_error *error);
 typedef struct {
     uint64_t blocks, flushed;  /* blocks of P; those with a zero scale and a nonzero maximum */
     uint64_t codes, saturated; /* payload codes; those cut to the largest                    */
+    uint64_t overflowed;       /* scales above 448 before they are stored                  */
     uint64_t nonfinite_rows;   /* output rows with a NaN or Inf                              */
 } dp_route_stats;
 
@@ -81,7 +97,7 @@ typedef struct {
     uint16_t code[DP_TILE]; /* one code (or bf16 word) a key              */
     uint8_t scale[DP_TILE / 16];
     float sum; /* what the tile adds to the row sum          */
-    uint64_t flushed, saturated;
+    uint64_t flushed, saturated, overflowed;
 } dp_route_p;
 
 /* Running state of a row. Start with maximum = -Inf, sum = 0. */

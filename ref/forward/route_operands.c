@@ -14,6 +14,8 @@ const dp_mma_desc *dp_operand_instruction(dp_operand_format format)
         return dp_mma_find("tcgen05.mma.kind::f16", "bf16", "bf16", "f32", "sm_100a");
     case DP_OPERAND_E4M3:
         return dp_mma_find("tcgen05.mma.kind::f8f6f4", "e4m3", "e4m3", "f32", "sm_100a");
+    case DP_OPERAND_E4M3_SM90:
+        return dp_mma_find("wgmma", "e4m3", "e4m3", "f32", "sm_90a");
     case DP_OPERAND_MXFP8:
         return dp_mma_find("tcgen05.mma.kind::mxf8f6f4.block32.ue8m0", "e4m3", "e4m3", "f32",
                            "sm_100a");
@@ -32,6 +34,7 @@ size_t dp_operand_bytes(dp_operand_format format, size_t count)
     case DP_OPERAND_BF16:
         return 2 * count;
     case DP_OPERAND_E4M3:
+    case DP_OPERAND_E4M3_SM90:
     case DP_OPERAND_MXFP8:
         return count;
     default:

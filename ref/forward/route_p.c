@@ -60,6 +60,7 @@ static float decoded(dp_operand_format format, uint16_t code)
     case DP_OPERAND_BF16:
         return dp_bf16_to_f32(bf16);
     case DP_OPERAND_E4M3:
+    case DP_OPERAND_E4M3_SM90:
     case DP_OPERAND_MXFP8:
         return dp_e4m3_to_f32(e4m3);
     default:
@@ -73,6 +74,7 @@ static uint16_t encoded(dp_operand_format format, float x, uint64_t *saturated)
     case DP_OPERAND_BF16:
         return dp_bf16_from_f32(x, DP_ENCODE_NONSAT).bits;
     case DP_OPERAND_E4M3:
+    case DP_OPERAND_E4M3_SM90:
     case DP_OPERAND_MXFP8:
         *saturated += x > 464.0f;
         return dp_e4m3_from_f32(x, DP_ENCODE_PTX).bits;
@@ -89,6 +91,12 @@ typedef struct {
     uint8_t byte;
     float lowered; /* LOG2: b */
 } block_scale;
+
+/* A scale as it is stored: saturating, or the value above 448 becomes NaN [R7]. */
+static uint8_t stored_scale(const dp_route *route, float x)
+{
+    return dp_e4m3_from_f32(x, route->direct.overflow ? DP_ENCODE_NONSAT : DP_ENCODE_PTX).bits;
+}
 
 static uint8_t e4m3_byte(float x)
 {
@@ -115,12 +123,22 @@ static block_scale scale_of(const dp_route *route, const dp_sfu *sfu, const floa
     case DP_P_LOG2:
         s.lowered = dp_sub_rn_ftz(clamped, top);
         s.unrounded = dp_ex2_approx_ftz(sfu, s.lowered);
-        s.byte = z_max == -INFINITY ? 0 : e4m3_byte(dp_mul_rn_ftz(s.unrounded, route->lift));
+        s.byte =
+            z_max == -INFINITY ? 0 : stored_scale(route, dp_mul_rn_ftz(s.unrounded, route->lift));
         break;
     case DP_P_LOG2_CEIL: {
         s.lowered = ceilf(dp_sub_rn_ftz(clamped, top));
         s.unrounded = dp_ex2_approx_ftz(sfu, s.lowered);
         s.byte = z_max == -INFINITY ? 0 : dp_e8m0_from_f32(s.unrounded, dp_e8m0_encode_down()).bits;
+        break;
+    }
+    case DP_P_LOG2_NEAR: {
+        /* The exponent e holds amplitudes: a value of 6 codes stands for 2^e. */
+        const float e = floorf(dp_add_rn_ftz(z_max, 0.41503749927884376f));
+        const float held = e > -126.0f ? (e < 127.0f ? e : 127.0f) : -126.0f;
+        s.lowered = dp_sub_rn_ftz(held, LOG2_6);
+        s.unrounded = ldexpf(1.0f, (int)held);
+        s.byte = z_max == -INFINITY ? 0 : (uint8_t)(127 + (int)held);
         break;
     }
     case DP_P_ROUNDED: {
@@ -158,7 +176,8 @@ static float payload_value(const dp_route *route, block_scale s, float p)
 
 static bool is_log2(const dp_route *route)
 {
-    return route->rule == DP_P_LOG2 || route->rule == DP_P_LOG2_CEIL;
+    return route->rule == DP_P_LOG2 || route->rule == DP_P_LOG2_CEIL ||
+           route->rule == DP_P_LOG2_NEAR;
 }
 
 static float represented_scale(const dp_route *route, uint8_t byte)
@@ -168,25 +187,49 @@ static float represented_scale(const dp_route *route, uint8_t byte)
     return route->p == DP_OPERAND_NVFP4 ? dp_e4m3_to_f32(e4m3) / route->lift : dp_e8m0_to_f32(e8m0);
 }
 
+/* 2^x, or the polynomial that stands for it [R7]. */
+static float mapped(const dp_route *route, const dp_sfu *sfu, float x)
+{
+    const dp_route_direct *d = &route->direct;
+    if (d->degree == 0) {
+        return dp_ex2_approx_ftz(sfu, x);
+    }
+    float y = d->map[d->degree];
+    for (int i = d->degree - 1; i >= 0; i--) {
+        y = dp_fma_rn_ftz(y, x, d->map[i]);
+    }
+    return y > 0.0f ? y : 0.0f;
+}
+
+/* Is this key of a tile among those that the denominator adds up? */
+static bool is_sampled(const dp_route *route, size_t key)
+{
+    return route->direct.sampled_words == 0 || key % 32 < 8 * (size_t)route->direct.sampled_words;
+}
+
 /* One block: payload codes, scale byte, and its part of the row sum into values[] (or its total).
  */
 static float quantize_block(const dp_route *route, const dp_sfu *sfu, const float *z, float *p,
-                            size_t n, uint16_t *code, uint8_t *byte, dp_route_p *stats)
+                            size_t n, size_t first, uint16_t *code, uint8_t *byte,
+                            dp_route_p *stats)
 {
     const block_scale s = scale_of(route, sfu, z, p, n);
     float represented = 0.0f;
     for (size_t i = 0; i < n; i++) {
         if (is_log2(route)) {
-            p[i] =
-                z[i] == -INFINITY ? 0.0f : dp_ex2_approx_ftz(sfu, dp_sub_rn_ftz(z[i], s.lowered));
+            p[i] = z[i] == -INFINITY ? 0.0f : mapped(route, sfu, dp_sub_rn_ftz(z[i], s.lowered));
         }
         code[i] = encoded(route->p, payload_value(route, s, p[i]), &stats->saturated);
-        represented += decoded(route->p, code[i]);
+        represented += is_sampled(route, first + i) ? decoded(route->p, code[i]) : 0.0f;
     }
     *byte = s.byte;
+    stats->overflowed +=
+        route->p == DP_OPERAND_NVFP4 && dp_mul_rn_ftz(s.unrounded, route->lift) > 448.0f;
     stats->flushed += s.byte == 0 && s.unrounded > 0.0f && route->p == DP_OPERAND_NVFP4;
     if (route->sum == DP_SUM_REPRESENTED) {
-        return dp_mul_rn_ftz(represented, represented_scale(route, s.byte));
+        const int words = route->direct.sampled_words;
+        const float all = words > 0 ? dp_mul_rn_ftz(represented, 4.0f / (float)words) : represented;
+        return dp_mul_rn_ftz(all, represented_scale(route, s.byte));
     }
     return is_log2(route) ? dp_mul_rn_ftz(packed_sum(p, n, 0.0f), s.unrounded) : 0.0f;
 }
@@ -195,6 +238,10 @@ static float quantize_block(const dp_route *route, const dp_sfu *sfu, const floa
 static float advance(const dp_route *route, const dp_sfu *sfu, float c, bool first,
                      const float *raw, dp_route_row *row)
 {
+    if (route->direct.shiftless) {
+        row->maximum = 0.0f;
+        return first ? 0.0f : 1.0f;
+    }
     const float start = first && route->floor0 ? 0.0f : row->maximum;
     const float fresh = largest_of(raw, DP_TILE, start);
     const float old = row->maximum;
@@ -230,7 +277,7 @@ float dp_route_tile(const dp_route *route, const dp_sfu *sfu, float c, bool firs
     const size_t n = block_of(route->p);
     float blocks = 0.0f;
     for (size_t b = 0; n > 0 && b < DP_TILE / n; b++) {
-        blocks = dp_add_rn_ftz(blocks, quantize_block(route, sfu, z + b * n, p + b * n, n,
+        blocks = dp_add_rn_ftz(blocks, quantize_block(route, sfu, z + b * n, p + b * n, n, b * n,
                                                       out->code + b * n, &out->scale[b], out));
     }
     float plain = 0.0f;
