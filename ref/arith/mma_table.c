@@ -42,8 +42,7 @@
 
 /* dtype, family, scale, block, k, terms, F, result, e0: one name a unit. */
 #define HALF_F32          "f32", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 16, 16, 25, DP_MMA_F32_RZ, -133
-#define HALF_F16          "f16", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 16, 16, 25, DP_MMA_F16_RNE, -22
-#define HOPPER_HALF_F16   "f16", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 16, 16, 25, DP_MMA_F16_RNE, -21
+#define HALF_F16          "f16", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 16, 16, 25, DP_MMA_F16_RNE, -21
 #define SINGLE_F32        "f32", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 8, 8, 25, DP_MMA_F32_RZ, -133
 #define HOPPER_F32        "f32", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 32, 32, 13, DP_MMA_E8M13_RZ, -133
 #define HOPPER_F16        "f16", DP_MMA_FUSED, DP_MMA_NO_SCALE, 0, 32, 32, 13, DP_MMA_F16_RNE, -21
@@ -57,7 +56,7 @@
 #define FP4_UE8M0_16      "f32", DP_MMA_GROUPED, DP_MMA_UE8M0, 16, 64, 4, 35, DP_MMA_F32_RZ, -139
 #define FP4_UE8M0_32      "f32", DP_MMA_GROUPED, DP_MMA_UE8M0, 32, 64, 4, 35, DP_MMA_F32_RZ, -139
 #define EMULATED_F32      "f32", DP_MMA_EMULATED, DP_MMA_NO_SCALE, 0, 32, 16, 25, DP_MMA_F32_RZ, -133
-#define EMULATED_F16      "f16", DP_MMA_EMULATED, DP_MMA_NO_SCALE, 0, 32, 16, 25, DP_MMA_F16_RNE, -22
+#define EMULATED_F16      "f16", DP_MMA_EMULATED, DP_MMA_NO_SCALE, 0, 32, 16, 25, DP_MMA_F16_RNE, -21
 #define K96(scale, block) "f32", DP_MMA_UNKNOWN, scale, block, 96, 0, 0, DP_MMA_F32_RZ, 0, '?'
 
 #define HOPPER     "sm_90a"
@@ -70,7 +69,7 @@
 /* clang-format off */
 static const dp_mma_desc table[] = {
     HALF_PAIRS("wgmma", HOPPER, HALF_F32, 'V')
-    ROW("wgmma", HOPPER, F16, F16, HOPPER_HALF_F16, 'V')
+    ROW("wgmma", HOPPER, F16, F16, HALF_F16, 'V')
     ROW("wgmma", HOPPER, TF32, TF32, SINGLE_F32, 'V')
     FP8_PAIRS("wgmma", HOPPER, HOPPER_F32, 'V')
     FP8_PAIRS("wgmma", HOPPER, HOPPER_F16, 'V')
