@@ -439,6 +439,14 @@ START_TEST(native_pairs)
             ck_assert(dp_forward_policy_native_pair(accurate, 0, q, pairs[q][i]));
         }
     }
+    /* Density 2, from the published figures (FORWARD.md, "Published figures"). */
+    static const int half[4][4] = {{0, 2, 4, 6}, {1, 3, 4, 6}, {2, 0, 4, 6}, {3, 1, 4, 6}};
+    found.density = 2;
+    for (int q = 0; q < 4; q++) {
+        for (int i = 0; i < 8; i++) {
+            ck_assert(dp_forward_policy_native_pair(&found, 1, q, half[q][i % 4] + i / 4 * 8));
+        }
+    }
     for (int density = 0; density <= 4; density++) {
         found.density = density;
         for (int q = 0; q < 4; q++) {
