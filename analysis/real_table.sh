@@ -1,13 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Write the table of ref/forward/REAL.md again: real_table.sh DIRECTP [FILE.h5...]. Without files,
-# those of data/real. Prints the Markdown; the page keeps it between its two marks.
-set -e
+# Make the table of ref/forward/REAL.md again, in its place: real_table.sh DIRECTP. With files
+# (real_table.sh DIRECTP FILE.h5...) the table of those is printed instead.
+set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 directp=$1
 shift
-[ $# -gt 0 ] || set -- "$here"/data/real/*.h5
+page=
+if [ $# -eq 0 ]; then
+    page=$here/ref/forward/REAL.md
+    set -- "$here"/data/real/*.h5
+fi
+table=$(mktemp)
+trap 'rm -f "$table" "$table.page"' EXIT
 "$directp" attend "$@" --table --csv | awk -F, '
 NR == 1 { next }
 { sub(/\r$/, "") }
@@ -33,4 +39,15 @@ END {
         for (i = 1; i <= names; i++) line = line " " cell[rows[r], order[i]] " |"
         print line
     }
-}'
+}' > "$table"
+if [ -z "$page" ]; then
+    cat "$table"
+    exit
+fi
+# The table of the page is the one whose first line begins with "| file |".
+awk -v table="$table" '
+/^\| file \|/ { while ((getline line < table) > 0) print line; inside = 1 }
+inside && !/^\|/ { inside = 0 }
+!inside { print }
+' "$page" > "$table.page"
+cat "$table.page" > "$page"
