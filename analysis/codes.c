@@ -39,7 +39,7 @@ static int distance_bin(const job *j, float x)
 
 static unsigned code_at(const uint8_t *payload, size_t i)
 {
-    return (payload[i / 2] >> (i % 2 * 4)) & 7u;
+    return ((unsigned)payload[i / 2] >> (i % 2 * 4)) & 7u;
 }
 
 /* One row of one key tile. produced: its codes; masses gain the represented sums. */
