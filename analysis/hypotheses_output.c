@@ -205,9 +205,7 @@ static bool lse_by(const dp_unit *unit, lse_rule rule, double add, double near, 
 
 static bool lse_rules(const dp_unit *unit, double argument, void *out)
 {
-    const lse_rule rule = (lse_rule)argument;
-    return lse_by(unit, rule, 0.0, rule == LSE_SUM_NATURAL || rule == LSE_OTHER_SFU ? 1e-6 : 0.0,
-                  out);
+    return lse_by(unit, (lse_rule)argument, 0.0, 0.0, out);
 }
 static bool lse_added(const dp_unit *unit, double argument, void *out)
 {
