@@ -4,21 +4,17 @@
  * OpenBLAS sgemm of the same size on one core in the same run. OpenBLAS is opened when it is there
  * and never required; linking it would start its threads in every run of the command.
  */
-#include <dlfcn.h>
 #include <stdlib.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include "analysis/benches.h"
+#include "analysis/blas.h"
 #include "analysis/verb.h"
 #include "ref/arith/gemm.h"
 
-enum { SIZE = 128, MODELS = 8, BLAS_ROW_MAJOR = 101, BLAS_NO_TRANS = 111, BLAS_TRANS = 112 };
-
-typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                            const float *a, int lda, const float *b, int ldb, float beta, float *c,
-                            int ldc);
+enum { SIZE = 128, MODELS = 8 };
 
 /* A model and what bounds its fast path: the vector instructions of 16 lanes for 16 columns and one
  * instruction of k products, counted by hand in gemm_avx512.c. The rate at which this core issues
@@ -55,15 +51,15 @@ typedef struct {
 } model_job;
 
 typedef struct {
-    sgemm_function *sgemm;
+    dp_sgemm_function *sgemm;
     float *a, *b, *d;
 } blas_job;
 
 static void run_sgemm(void *context)
 {
     const blas_job *job = context;
-    job->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, SIZE, SIZE, SIZE, 1.0f, job->a, SIZE,
-               job->b, SIZE, 0.0f, job->d, SIZE);
+    job->sgemm(DP_BLAS_ROW_MAJOR, DP_BLAS_NO_TRANS, DP_BLAS_TRANS, SIZE, SIZE, SIZE, 1.0f, job->a,
+               SIZE, job->b, SIZE, 0.0f, job->d, SIZE);
 }
 
 static bool prepare(model_job *job)
@@ -116,24 +112,6 @@ static void run_issue(void *context)
     (void)context;
 }
 #endif
-
-/* cblas_sgemm of OpenBLAS on one thread, or NULL. */
-static sgemm_function *find_sgemm(void)
-{
-    static const char *const libraries[] = {"libopenblas.so.0", "libopenblas.so",
-                                            "libopenblas.dylib"};
-    (void)setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        void *symbol = library != NULL ? dlsym(library, "cblas_sgemm") : NULL;
-        if (symbol != NULL) {
-            sgemm_function *function;
-            memcpy(&function, &symbol, sizeof function);
-            return function;
-        }
-    }
-    return NULL;
-}
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -260,7 +238,7 @@ static void run_nothing(void *context)
 static bool measure(const dp_bench_options *options, model_job *jobs, uint8_t *memory,
                     float *floats, dp_error *error)
 {
-    blas_job blas = {find_sgemm(), floats, floats + SIZE * SIZE, floats + 2 * SIZE * SIZE};
+    blas_job blas = {dp_blas_open().sgemm, floats, floats + SIZE * SIZE, floats + 2 * SIZE * SIZE};
     const bool wide = dp_mma_path_available(DP_MMA_PATH_AVX512);
     dp_bench_item items[ITEMS] = {
         [SGEMM] = {.run = blas.sgemm != NULL ? run_sgemm : run_nothing, .context = &blas},
