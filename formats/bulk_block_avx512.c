@@ -230,8 +230,10 @@ SIMD NOINLINE static void payload_pass(const dp_bulk_block_plan *p, dp_bulk_sour
     }
 }
 
-/* The mode for the quotients of a piece: what ends as code 0 is flushed, results and, where every
- * byte of the piece allows it, elements. Subnormals cost many cycles on some cores. */
+/* The mode for the quotients of a piece: where every byte of the piece sends subnormal elements to
+ * code 0 anyway, elements and results are flushed. Subnormals cost many cycles on some cores.
+ * Flushing results alone would not be safe: a compiler may read "scaled or not" as a product with
+ * 1, whose result is then the element. */
 SIMD static unsigned quotient_mode(const dp_bulk_block_plan *p, const uint8_t *scale, size_t blocks,
                                    unsigned mode)
 {
@@ -244,7 +246,7 @@ SIMD static unsigned quotient_mode(const dp_bulk_block_plan *p, const uint8_t *s
         const __mmask16 out = _mm_cmpgt_epu8_mask(_mm_sub_epi8(byte, first), count);
         wild |= _mm_mask_cmpneq_epi8_mask(out, byte, nan);
     }
-    return mode | (p->flush_safe ? FTZ : 0u) | (wild == 0 ? DAZ : 0u);
+    return mode | (wild == 0 ? FTZ | DAZ : 0u);
 }
 
 /* Both passes over a piece that stays in the first cache. They are functions of their own, so that
