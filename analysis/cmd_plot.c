@@ -12,6 +12,7 @@ const dp_plot dp_plots[] = {
     {"codes", "codes of P against those of 2^x: confusion, match by distance and by byte",
      dp_plot_codes},
     {"fit", "the landscape of an objective, decision boundaries, what each map keeps", dp_plot_fit},
+    {"matrix", "operators in the plane of their errors, by input; sweeps", dp_plot_matrix},
     {NULL, NULL, NULL},
 };
 

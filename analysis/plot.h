@@ -33,6 +33,7 @@ extern const dp_plot dp_plots[];
 dp_plot_run dp_plot_range;
 dp_plot_run dp_plot_codes;
 dp_plot_run dp_plot_fit;
+dp_plot_run dp_plot_matrix;
 
 /* ---- What every kind uses ---- */
 

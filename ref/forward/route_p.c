@@ -223,8 +223,9 @@ static float quantize_block(const dp_route *route, const dp_sfu *sfu, const floa
         represented += is_sampled(route, first + i) ? decoded(route->p, code[i]) : 0.0f;
     }
     *byte = s.byte;
-    stats->overflowed +=
-        route->p == DP_OPERAND_NVFP4 && dp_mul_rn_ftz(s.unrounded, route->lift) > 448.0f;
+    const float stored =
+        route->rule == DP_P_ROUNDED ? s.unrounded : dp_mul_rn_ftz(s.unrounded, route->lift);
+    stats->overflowed += route->p == DP_OPERAND_NVFP4 && stored > 448.0f;
     stats->flushed += s.byte == 0 && s.unrounded > 0.0f && route->p == DP_OPERAND_NVFP4;
     if (route->sum == DP_SUM_REPRESENTED) {
         const int words = route->direct.sampled_words;
