@@ -37,7 +37,7 @@ static double from_bf16(uint16_t bits)
 
 static double code_value(const uint8_t *payload, size_t i)
 {
-    const dp_e2m1 code = {(uint8_t)((payload[i / 2] >> (i % 2 * 4)) & 15u)};
+    const dp_e2m1 code = {(uint8_t)(((uint32_t)payload[i / 2] >> (i % 2 * 4)) & 15u)};
     return (double)dp_e2m1_to_f32(code);
 }
 

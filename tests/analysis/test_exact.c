@@ -181,7 +181,7 @@ static bool count_lanes(void *context, const dp_strip *s)
             const dp_block_scalars scalars = dp_block_offsets(&count->launch, s->row_ref[r], w);
             const float y = dp_lane_value(&count->launch, scalars, true, s->raw[r * s->keys + key]);
             const uint8_t byte = s->p_payload[(r * s->keys + key) / 2];
-            count->confusion[dp_lane_code(y)][(byte >> (key % 2 * 4)) & 7u]++;
+            count->confusion[dp_lane_code(y)][((uint32_t)byte >> (key % 2 * 4)) & 7u]++;
         }
     }
     return true;

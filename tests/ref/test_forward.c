@@ -9,7 +9,7 @@
 
 static uint16_t nibble(const uint8_t *payload, size_t i)
 {
-    return (payload[i / 2] >> (i % 2 * 4)) & 15u;
+    return (uint16_t)(((uint32_t)payload[i / 2] >> (i % 2 * 4)) & 15u);
 }
 
 static uint32_t element(const char *instruction, const uint8_t *a, const uint8_t *sfa, size_t k,
