@@ -51,7 +51,7 @@ static bool open_attribute(const dp_h5 *file, const char *object, const char *na
     }
     const htri_t found = H5Aexists_by_name(file->id, object, name, H5P_DEFAULT);
     if (found == 0) {
-        return bad(file, object, name, "is missing: add it", error);
+        return bad(file, object, name, "is missing: add it (analysis/FILES.md lists them)", error);
     }
     a->id = found > 0 ? H5Aopen_by_name(file->id, object, name, H5P_DEFAULT, H5P_DEFAULT) : -1;
     a->type = a->id >= 0 ? H5Aget_type(a->id) : -1;
