@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Find nvcc and enable its languages, in the scope of the whole project because the directp command
 # links device code too. Sets DIRECTP_HAVE_CUDA.
 include(CheckLanguage)

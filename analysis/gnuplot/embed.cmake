@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Turn text files into byte arrays and a lookup function (run with cmake -P).
 set(text "/* SPDX-License-Identifier: MIT */\n/* Made from analysis/gnuplot by embed.cmake. */\n")
 string(APPEND text "#include \"analysis/plot.h\"\n\n#include <string.h>\n\n")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A fitted map. Run `gnuplot fit.gp` in this folder after an edit; `directp plot fit --reset`
 # brings the original back.
 load "fit_settings.gp"

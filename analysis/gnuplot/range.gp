@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What a format keeps of exact softmax probabilities. Run `gnuplot range.gp` in this folder after
 # an edit; `directp plot range --reset` brings the original back.
 load "range_settings.gp"

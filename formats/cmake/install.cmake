@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake --install: libraries, headers under include/directp, a CMake package, a pkg-config file and
 # the command where it is built.
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Record on this machine's GPU with a seed of its own and replay: the models must match this device.
 set(file ${FOLDER}/device_capture.h5)
 execute_process(COMMAND ${RECORDER} --out ${file} --only convert,scalar,mma,block --seed 20261129
