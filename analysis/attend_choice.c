@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/attend_choice.h"
 
+/* The names that a refusal lists at its end. */
+static const char *names_of(const char *refusal)
+{
+    const char *list = strstr(refusal, "one of: ");
+    return list != NULL ? list + strlen("one of:") : "";
+}
+
 bool dp_apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
                        dp_mma_switches *mma, dp_error *error)
 {
@@ -25,10 +32,16 @@ bool dp_apply_settings(const char *text, dp_forward_policy *policy, dp_switches 
         dp_error first = {""};
         if (!dp_forward_policy_set(policy, item, &first) &&
             !dp_switches_set(switches, item, NULL)) {
-            const bool known = strstr(first.text, "no such field") == NULL;
+            if (strstr(first.text, "no such field") == NULL) {
+                return dp_fail(error, "--set: %s", first.text);
+            }
             dp_error second = {""};
             (void)dp_switches_set(switches, item, &second);
-            return dp_fail(error, "--set: %s", known ? first.text : second.text);
+            if (strstr(second.text, "no such switch") == NULL) {
+                return dp_fail(error, "--set: %s", second.text);
+            }
+            return dp_fail(error, "--set: '%.60s': no such field or switch: use one of%s%s mma.*",
+                           item, names_of(first.text), names_of(second.text));
         }
     }
     return true;

@@ -110,7 +110,7 @@ static int run_check(int argc, char **argv)
                    "and mismatches.",
         .notes =
             "A group whose instruction has no model here is shown with model \"none\" and does "
-            "not count.\nExit status: 0 no mismatch, 1 mismatches, 2 the file cannot be used.",
+            "not count.",
         .example = "directp capture check data/captures/h200_mma.h5",
         .least = 1,
         .most = 1,

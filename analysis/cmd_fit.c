@@ -83,7 +83,7 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         .example =
             "directp fit --sigma 1 --objective match\n"
             "directp fit --random 20260814 --seq 1024 --heads 4 --objective output -o fit.h5\n"
-            "directp fit data/real/qwen15_layer14.h5 --objective mix --weights 1,1,4",
+            "directp fit data/real/qwen15_layer00.h5 --objective mix --weights 1,1,4",
         .least = 0,
         .most = 16,
         .options = options,

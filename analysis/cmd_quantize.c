@@ -224,6 +224,10 @@ int dp_cmd_quantize(int argc, char **argv)
         !dp_quantize_method_of(&o.how, &method, &error)) {
         return dp_report_error(&error);
     }
+    if (o.explain && style != DP_STYLE_TEXT) {
+        (void)dp_fail(&error, "quantize: --explain prints text: leave --json and --csv out");
+        return dp_report_error(&error);
+    }
     if (o.explain) {
         dp_quantize_explain(&method);
         return DP_EXIT_SAME;

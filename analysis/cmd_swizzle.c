@@ -220,7 +220,8 @@ int dp_cmd_swizzle(int argc, char **argv)
             "Bring the scale bytes of a linear dataset [..., rows, columns] into the order a "
             "matrix unit reads, or back. Padding is written as 0; padding that is not 0 in "
             "an inverse is counted, and the exit status is then 1.",
-        .example = "directp swizzle out.h5:/quantize/q_scale --inverse -o linear.h5",
+        .example = "directp swizzle out.h5:/quantize/k_scale -o swizzled.h5\n"
+                   "directp swizzle swizzled.h5:/quantize/k_scale --inverse -o linear.h5",
         .least = 1,
         .most = 1,
         .options = options,

@@ -263,7 +263,7 @@ static bool print_table(const subject *s, dp_style style, bool rows, dp_error *e
             summarise(NULL, s);
             printf(rows ? "\n" : "  (every code: --all)\n");
         }
-        if (rows || style == DP_STYLE_CSV) {
+        if (rows) {
             good = dp_report_print(report, style, stdout, error);
         }
     }
@@ -299,8 +299,9 @@ int dp_cmd_table(int argc, char **argv)
     bool json = false;
     bool csv = false;
     bool all = false;
-    const dp_option options[] = {DP_FLAG("all", &all, "list every code of a 16-bit format too"),
-                                 DP_JSON(&json), DP_CSV(&csv)};
+    const dp_option options[] = {
+        DP_FLAG("all", &all, "list every code of a 16-bit format too, as --csv always does"),
+        DP_JSON(&json), DP_CSV(&csv)};
     const dp_usage usage = {
         .verb = "table",
         .operands = "FORMAT",
@@ -324,7 +325,7 @@ int dp_cmd_table(int argc, char **argv)
     dp_style style;
     subject s;
     if (!dp_style_of(json, csv, &style, &error) || !find_subject(argv[1], &s, &error) ||
-        !print_table(&s, style, all || s.width <= 8, &error)) {
+        !print_table(&s, style, all || s.width <= 8 || style == DP_STYLE_CSV, &error)) {
         return dp_report_error(&error);
     }
     return DP_EXIT_SAME;

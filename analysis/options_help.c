@@ -42,7 +42,8 @@ static void default_text(const dp_option *option, char *text, size_t size)
         break;
     case DP_OPTION_TEXT:
     case DP_OPTION_CHOICE:
-        if (*(const char *const *)option->value != NULL) {
+        if (*(const char *const *)option->value != NULL &&
+            **(const char *const *)option->value != '\0') {
             (void)snprintf(text, size, " (default %s)", *(const char *const *)option->value);
         }
         break;
@@ -75,6 +76,18 @@ static void print_option(const dp_option *option)
     print_wrapped(help, HELP_INDENT, HELP_INDENT);
 }
 
+/* Lines of commands, each indented alike whatever the text does. */
+static void print_examples(const char *text)
+{
+    printf("\nExample:\n");
+    while (*text != '\0') {
+        text += strspn(text, " ");
+        const int length = (int)strcspn(text, "\n");
+        printf("  %.*s\n", length, text);
+        text += length + (text[length] == '\n' ? 1 : 0);
+    }
+}
+
 void dp_options_help(const dp_usage *usage)
 {
     printf("Usage: directp %s [options]%s%s\n\n", usage->verb,
@@ -88,7 +101,7 @@ void dp_options_help(const dp_usage *usage)
     if (usage->notes != NULL) {
         printf("\n%s\n", usage->notes);
     }
-    printf("\nExample:\n  %s\n\n"
-           "Exit status: 0 success or no difference, 1 differences found, 2 bad usage or input.\n",
-           usage->example);
+    print_examples(usage->example);
+    printf("\nExit status: 0 success or no difference, 1 differences found, 2 bad usage or "
+           "input.\n");
 }

@@ -198,5 +198,5 @@ void dp_quantize_explain(const dp_quantize_method *m)
         return;
     }
     (void)dp_preset_explain(&m->preset, text, sizeof text);
-    printf("%s\n%s", m->name, text);
+    printf("%s", text);
 }

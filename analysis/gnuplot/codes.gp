@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Codes a policy makes against the codes of 2^x. Run `gnuplot codes.gp` in this folder after an
 # edit; `directp plot codes --reset` brings the original back.
 load "codes_settings.gp"
@@ -16,7 +17,7 @@ height = 60 + 520 * lines
 set terminal pngcairo size width,height font "sans,12" noenhanced
 set output "codes_confusion.png"
 set multiplot layout lines,columns title \
-  "Codes made, of the lanes whose ideal code is the row (rows add up to 100 %)" font ",14" \
+  "Codes made by ideal code, % of the row" font ",14" \
   margins 70.0 / width,1.0 - 20.0 / width,60.0 / height,1.0 - 95.0 / height \
   spacing 70.0 / width,115.0 / height
 set palette defined (0 "#ffffff", 5 "#deebf7", 50 "#6baed6", 100 "#08519c")

@@ -30,6 +30,11 @@ START_TEST(help_and_version)
         ck_assert_msg(strstr(help.out, "Usage: directp ") == help.out, "%s", verb->name);
         ck_assert_msg(strstr(help.out, "Example:\n") != NULL, "%s", verb->name);
         ck_assert_msg(strstr(help.out, "Exit status: 0 ") != NULL, "%s", verb->name);
+        ck_assert_msg(strstr(help.out, "(default )") == NULL, "%s", verb->name);
+        for (const char *line = strstr(help.out, "Example:\n") + 9; line[0] != '\n';
+             line = strchr(line, '\n') + 1) {
+            ck_assert_msg(strncmp(line, "  directp ", 10) == 0, "%s: %s", verb->name, line);
+        }
         ck_assert_msg(strstr(help.out, " \n") == NULL, "%s: blanks at a line's end", verb->name);
     }
 }
@@ -46,6 +51,9 @@ START_TEST(bad_usage)
     assert_refused("table e2m1 -x", "there is no option -x");
     assert_refused("table e2m1 --json=yes", "takes no value");
     assert_refused("table e2m1 --json --csv", "choose one");
+    assert_refused("quantize --format nvfp4 --recipe te --explain --json", "prints text");
+    assert_refused("attend --random 1 --set nonsense=1", " clear-zero ");
+    assert_refused("attend --random 1 --set nonsense=1", " multiplier ");
     assert_refused("bench memory --threads", "its value is missing");
     assert_refused("bench memory --threads two", "'two' is not a whole number");
     assert_refused("bench memory --threads 2x", "'2x' is not a whole number");
