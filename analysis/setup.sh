@@ -44,6 +44,7 @@ install_packages() {
 
 # configure_and_build TARGET...: in build/, with the release preset.
 configure_and_build() {
+    say "building: minutes, longer where nvcc is found; progress is in build/build.log"
     run_logged build/configure.log cmake --preset release
     run_logged build/build.log cmake --build build --target "$@"
 }

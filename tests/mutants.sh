@@ -1,91 +1,79 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-#
-# Plant one fault at a time in a copy of the tree and name the tests that catch it. A fault that no
-# test catches is an error.
-#   sh tests/mutants.sh [NUMBER...]        all, or the ones named
-# A mutant is: file | what is wrong | sed expression. The expression must change the file.
+# Plant one fault after the other in a copy of the source tree, build, and see a test go red.
+# usage: mutants.sh SOURCE_DIR SCRATCH_DIR [PATTERN]   (PATTERN: only the table's lines that match)
+# Prints "caught FILE: EXPRESSION -> TEST"; exit 1 when a fault passes or no longer applies.
 set -eu
-source_tree=$(cd "$(dirname "$0")/.." && pwd)
-work=$(mktemp -d "${TMPDIR:-/tmp}/directp-mutants.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-tests='formats_test_(layout|block_|fold64|nvfp4_exact|presets_page)'
-targets='formats_test_layout formats_test_block_cases formats_test_block_model
-    formats_test_block_tensor formats_test_block_golden formats_test_fold64
-    formats_test_nvfp4_exact formats_test_presets_page'
+source=$1 scratch=$2 pattern=${3:-.}
+tree=$scratch/tree build=$scratch/build
+mkdir -p "$tree" "$build"
+jobs=$(nproc)
 
-mutants() {
-    cat <<'LIST'
-formats/layout.h|32 and 4 exchanged in the 128x4 atom|s/(row % 32u) \* 16u + (row \/ 32u) \* 4u + col/row * 4u + col/
-formats/layout.h|SM120 atom with 32-row interleave|s/(row % 16u) \* 16u/(row % 32u) * 8u/
-formats/layout.h|padding taken for a row|s/return \*row < map.rows \&\& \*col < map.cols;/return *row <= map.rows \&\& *col < map.cols;/
-formats/layout.h|duplicate of K page left out|s/tile \* dp_pages_copies(p.kind) + at.copy/tile * dp_pages_copies(p.kind)/
-formats/block_decode.c|nibbles exchanged when reading|s/(4u \* (i % 2u))) \& 0xFu/(4u * ((i + 1u) % 2u))) \& 0xFu/
-formats/block_tensor.c|nibbles exchanged when writing|s/code << (4u \* (i % 2u))/code << (4u * ((i + 1u) % 2u))/
-formats/block_tensor.c|runs taken along the wrong axis|s/if (i != axis) {/if (i != 0) {/
-formats/block_tensor.c|last block of a run dropped|s/(shape->length + block - 1) \/ block/(shape->length + block \/ 2) \/ block/
-formats/block_payload.c|amax without abs|s/dp_f32_bits(x\[i\]) \& DP_F32_ABS;$/(dp_f32_bits(x[i]) >> 31 != 0 ? 0u : dp_f32_bits(x[i]));/
-formats/block_payload.c|NaN ignored although it should propagate|s/r->nan == DP_NAN_PROPAGATE \&\& found.nans != 0/r->nan == DP_NAN_PROPAGATE \&\& found.nans > 1/
-formats/block_payload.c|divided by the unrounded scale|s/r->divisor == DP_DIVISOR_UNROUNDED ? t/r->divisor == DP_DIVISOR_STORED ? t/
-formats/block_payload.c|multiplied by a reciprocal instead of divided|s/dp_block_scaler how = {DP_SCALER_DIVIDE, 1.0f, s};/dp_block_scaler how = {DP_SCALER_MULTIPLY, 1.0f, 1.0f \/ s};/
-formats/block_payload.c|zero scale divides|s/return r->byte0 != DP_BYTE0_VALUE;/return false;/;s/: r->byte0 != DP_BYTE0_VALUE;/: false;/
-formats/block_scale.c|amax times fl(1/6) instead of amax over 6|s/return dp_block_mul(r, dp_block_div(r, amax, p->max), p->g);/return dp_block_mul(r, dp_block_mul(r, amax, p->rcp_max), p->g);/
-formats/block_scale.c|exponent by log2 in f32|s/r->log2_f32 ?/true ?/
-formats/block_scale.c|ceil is floor plus one|s/isinf(amax) || ldexpf(1.0f, dp_block_exponent(amax)) == amax ? 0 : 1/isinf(amax) ? 0 : 1/
-formats/block_scale.c|even rounds at one bit more|s/1u << (22u - p->recipe.element.mantissa_bits)/1u << (21u - p->recipe.element.mantissa_bits)/
-formats/block_scale.c|best of two: tie to floor|s/block_error(p, down, x, n) < block_error/block_error(p, down, x, n) <= block_error/
-formats/block_scale.c|amplitude rounds up at ties|s/e8m0_cast(amax, DP_E8M0_NEAREST_EVEN)/e8m0_cast(amax, DP_E8M0_NEAREST_UP)/
-formats/block_scale.c|low exponents wrap|s/r->low == DP_E8M0_LOW_WRAP ?/true ?/
-formats/block_scale.c|scale floor ignored|s/t = t < r->scale_min ? r->scale_min : t;//
-formats/block_arith.h|FTZ forgotten on results|s/return dp_block_flush(r, dp_block_flush(r, a) \* dp_block_flush(r, b));/return dp_block_flush(r, a) * dp_block_flush(r, b);/
-formats/block_arith.h|caller's rounding mode leaks in|s/    fesetenv(FE_DFL_ENV);//
-formats/block_decode.c|amplitude decoded without its sixth|s/return product \/ (double)plan->max;/return product;/
-formats/block_decode.c|global divisor used as a multiplier|s/return product \/ (double)plan->g;/return product * (double)plan->g;/
-formats/fold64.c|ties up in the folded codes|s/(magnitude > 0.25f) + (magnitude > 0.75f)/(magnitude > 0.25f) + (magnitude >= 0.75f)/
-formats/fold64.c|last minimum wins|s/if (error < \*best_error)/if (error <= *best_error)/
-formats/fold64.c|block b paired with b + 1|s/x + (b + PAIRS) \* BLOCK/x + (b + 1) * BLOCK/
-formats/fold64.c|-0 keeps its sign|s/(v < 0.0f ? 8 : 0)/(signbit(v) ? 8 : 0)/
-formats/nvfp4.c|exact tie taken upward|s/(ties == DP_RNE \&\& low % 2 != 0)/ties == DP_RNE/
-formats/e2m1.h|packed pair exchanged|s/(element0.bits \& 0xFu) | ((uint32_t)element1.bits << 4)/(element1.bits \& 0xFu) | ((uint32_t)element0.bits << 4)/
-formats/minifloat.h|ties away instead of even|s/return rest > tie || (rest == tie \&\& (quotient \& 1u) != 0);/return rest >= tie;/
-LIST
+# A file that is the same keeps its time, so that a second run rebuilds nothing.
+(cd "$source" && find . \( -name .git -o -name 'build*' -o -name out \) -prune -o -type f -print) |
+  while read -r file; do
+    cmp -s "$source/$file" "$tree/$file" && continue
+    mkdir -p "$(dirname "$tree/$file")"
+    cp "$source/$file" "$tree/$file"
+  done
+cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-O1 \
+  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DDIRECTP_CUDA=OFF -DDIRECTP_WERROR=OFF >/dev/null
+ninja -C "$build" -t targets all >"$scratch/targets"
+
+# run REGEX: build what the tests need, run them; 0 when all pass. Names of the failed in $scratch/failed.
+run() {
+  ctest --test-dir "$build" -N -R "$1" | sed -n 's/^ *Test *#[0-9]*: //p' >"$scratch/tests"
+  [ -s "$scratch/tests" ] || { echo "no test matches $1" >&2; exit 2; }
+  targets=
+  while read -r test; do
+    if grep -q "^$test: phony" "$scratch/targets"; then
+      targets="$targets $test"
+    fi
+  done <"$scratch/tests"
+  # shellcheck disable=SC2086 # a list of targets
+  if [ -n "$targets" ] && ! ninja -C "$build" -j "$jobs" $targets >"$scratch/log" 2>&1; then
+    echo "the build" >"$scratch/failed"
+    return 1
+  fi
+  ctest --test-dir "$build" -R "$1" >"$scratch/log" 2>&1 && return 0
+  sed -n 's/^[[:space:]]*[0-9]* - \([^ ]*\) (.*/\1/p' "$scratch/log" | paste -sd ' ' >"$scratch/failed"
+  return 1
 }
 
-mkdir "$work/tree"
-(cd "$source_tree" && git ls-files -z --cached --others --exclude-standard | tar cf - --null -T -) |
-    tar xf - -C "$work/tree"
-cd "$work/tree"
-cmake -S . -B build -G Ninja -DDIRECTP_ANALYSIS=OFF -DDIRECTP_CUDA=OFF -DDIRECTP_WERROR=OFF \
-    -DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_BUILD_TYPE=Release > /dev/null
-# shellcheck disable=SC2086
-ninja -C build $targets > /dev/null
-ctest --test-dir build -R "$tests" > /dev/null || {
-    echo "directp: mutants: the tests fail without a fault: mend them first" >&2
-    exit 2
+status=0 count=0
+grep -v -e '^#' -e '^$' "$source/tests/mutants.txt" | grep -e "$pattern" >"$scratch/table" || {
+  echo "mutants.txt: no line matches $pattern" >&2
+  exit 2
 }
-mutants > list
-number=0
-missed=0
-while IFS='|' read -r file what expression; do
-    number=$((number + 1))
-    if [ $# -gt 0 ] && ! echo " $* " | grep -q " $number "; then
-        continue
-    fi
-    cp "$file" saved
-    sed -i "$expression" "$file"
-    if cmp -s "$file" saved; then
-        echo "directp: mutants: number $number does not apply to $file: mend its expression" >&2
-        exit 2
-    fi
-    # shellcheck disable=SC2086
-    if ! ninja -C build $targets > log 2>&1; then
-        caught="(does not compile)"
-    else
-        caught=$(ctest --test-dir build -R "$tests" 2> /dev/null | sed -n 's/.*Test *#[0-9]*: formats_test_\([a-z0-9_]*\) .*Failed.*/\1/p;s/.*Test *#[0-9]*: formats_test_\([a-z0-9_]*\) .*\*\*\*.*/\1/p' | sort -u | tr '\n' ' ')
-    fi
-    cp saved "$file"
-    touch "$file"
-    [ -n "$caught" ] || { caught="NOT CAUGHT"; missed=$((missed + 1)); }
-    printf '%2d  %-24s %-48s %s\n' "$number" "$file" "$what" "$caught"
-done < list
-[ "$missed" -eq 0 ] || { echo "directp: mutants: $missed not caught: write the missing test" >&2; exit 1; }
+# Every test named is green before anything is planted.
+# shellcheck disable=SC2013 # a regex holds no blank
+for regex in $(sed 's/.* | //' "$scratch/table" | sort -u); do
+  run "$regex" || { echo "$regex fails without any fault: $(cat "$scratch/failed")" >&2; exit 2; }
+done
+
+while read -r line; do
+  file=${line%% | *}
+  regex=${line##* | }
+  expression=${line#* | }
+  expression=${expression% | *}
+  count=$((count + 1))
+  sed -e "$expression" "$source/$file" >"$scratch/mutant"
+  if cmp -s "$scratch/mutant" "$source/$file"; then
+    echo "STALE    $file: $expression: changes nothing"
+    status=1
+    continue
+  fi
+  cp "$scratch/mutant" "$tree/$file"
+  if run "$regex" </dev/null; then
+    echo "SURVIVED $file: $expression: passes $regex"
+    status=1
+  elif [ "$(cat "$scratch/failed")" = "the build" ]; then
+    echo "BROKEN   $file: $expression: does not compile"
+    status=1
+  else
+    echo "caught   $file: $expression -> $(cat "$scratch/failed")"
+  fi
+  cp "$source/$file" "$tree/$file"
+done <"$scratch/table"
+echo "$count faults"
+exit $status
