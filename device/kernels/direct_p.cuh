@@ -57,16 +57,17 @@ __device__ __forceinline__ float dpd_max32(const float *s)
     return both == both ? both : -INFINITY; /* nothing but NaN */
 }
 
-/* Two values of a pair that takes the exponential or a polynomial. */
-__device__ __forceinline__ float dpd_from_x(const dp_device_policy &p, bool native, float x)
+/* A pair that takes the exponential or a polynomial. */
+__device__ __forceinline__ float2 dpd_from_x(const dp_device_policy &p, bool native, float2 x)
 {
     if (native) {
-        return dp_ex2(x);
+        return make_float2(dp_ex2(x.x), dp_ex2(x.y));
     }
-    x = x < p.map_floor ? p.map_floor : x;
-    float y = p.coefficient[p.degree];
+    x.x = x.x < p.map_floor ? p.map_floor : x.x;
+    x.y = x.y < p.map_floor ? p.map_floor : x.y;
+    float2 y = make_float2(p.coefficient[p.degree], p.coefficient[p.degree]);
     for (int i = p.degree - 1; i >= 0; i--) {
-        y = dp_fma(y, x, p.coefficient[i]);
+        y = dp_fma_x2(y, x, make_float2(p.coefficient[i], p.coefficient[i]));
     }
     return y;
 }
@@ -113,7 +114,7 @@ __device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, i
             } else {
                 const float2 x = dp_fma_x2(raw, make_float2(p.multiplier, p.multiplier),
                                            make_float2(q, q));
-                y = make_float2(dpd_from_x(p, ex2, x.x), dpd_from_x(p, ex2, x.y));
+                y = dpd_from_x(p, ex2, x);
             }
             word |= dp_cvt_e2m1x2_relu(y.x, y.y) << (8 * i);
         }
