@@ -76,14 +76,24 @@ bool dp_stages_parse(const char *text, unsigned *stages, dp_error *error);
 /* The name of one bit; NULL after the last. */
 const char *dp_stage_name(int index);
 
+/* Who computes the stages. */
+typedef struct {
+    const char *device; /* its name, for the dump */
+    bool (*quantize)(void *context, const dp_attention *in, const dp_direct_p *launch, int threads,
+                     dp_operands *out, dp_error *error);
+    bool (*run)(void *context, const dp_forward_job *job, dp_error *error);
+    void *context;
+} dp_attend_engine;
+
 typedef struct {
     const dp_attend_inputs *inputs;
     const dp_direct_p *launch;
     const dp_mma_switches *mma;
     int threads;
-    unsigned stages;       /* what writer gets */
-    dp_h5_writer *writer;  /* NULL: no dump */
-    dp_progress *progress; /* NULL, or advanced by one a strip */
+    unsigned stages;                /* what writer gets */
+    dp_h5_writer *writer;           /* NULL: no dump */
+    dp_progress *progress;          /* NULL, or advanced by one a strip */
+    const dp_attend_engine *engine; /* NULL: the oracle */
 } dp_attend_run_options;
 
 /* Direct-P on the inputs. o: [batch][q_head][queries][dim] bf16 bits, lse [batch][q_head][queries].

@@ -253,7 +253,9 @@ static bool put_root(const dp_attend_run_options *options, const dp_operands *op
            dp_h5_put_text(w, "/", "epoch", launch->epoch == DP_EPOCH_S ? "S" : "R", error) &&
            dp_h5_put_text(w, "/", "switches", switches, error) &&
            dp_h5_put_text(w, "/", "sfu", launch->sfu->name, error) &&
-           dp_h5_put_text(w, "/", "device", "CPU oracle", error) &&
+           dp_h5_put_text(w, "/", "device",
+                          options->engine != NULL ? options->engine->device : "CPU oracle",
+                          error) &&
            dp_h5_put_text(w, "/", "source", options->inputs->source, error) &&
            dp_h5_put_i64(w, "/", "smooth_k", options->inputs->smooth_k ? 1 : 0, error) &&
            dp_h5_put_i64(w, "/", "causal", in->causal ? 1 : 0, error) &&
@@ -302,8 +304,11 @@ static bool begin_dump(const dp_attend_run_options *options, const dp_operands *
 bool dp_attend_run(const dp_attend_run_options *options, uint16_t *o, float *lse, dp_error *error)
 {
     dp_operands operands;
-    if (!dp_forward_quantize(&options->inputs->in, options->launch, options->threads, &operands,
-                             error)) {
+    const dp_attend_engine *engine = options->engine;
+    if (!(engine != NULL ? engine->quantize(engine->context, &options->inputs->in, options->launch,
+                                            options->threads, &operands, error)
+                         : dp_forward_quantize(&options->inputs->in, options->launch,
+                                               options->threads, &operands, error))) {
         return false;
     }
     receiver to = {.options = options, .operands = &operands, .o = o, .lse = lse, .error = error};
@@ -317,8 +322,9 @@ bool dp_attend_run(const dp_attend_run_options *options, uint16_t *o, float *lse
                                             (options->stages & DP_STAGE_SCORE) != 0,
                                 .sink = receive,
                                 .context = &to};
-    const bool good = (options->writer == NULL || begin_dump(options, &operands, error)) &&
-                      dp_forward_run(&job, error);
+    const bool good =
+        (options->writer == NULL || begin_dump(options, &operands, error)) &&
+        (engine != NULL ? engine->run(engine->context, &job, error) : dp_forward_run(&job, error));
     (void)pthread_mutex_destroy(&to.lock);
     dp_operands_free(&operands);
     return good;

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "analysis/attend_choice.h"
 #include "analysis/commands.h"
@@ -15,7 +16,8 @@ typedef struct {
     int64_t seed, sms, seq, keys, heads, kv_heads, batch, dim, threads, device;
     double q_factor;
     bool random, smooth_k, causal, no_causal, json, csv, if_present;
-    const char *policy, *epoch, *set, *sfu;
+    double cases;
+    const char *policy, *epoch, *set, *sfu, *output, *stages;
     dp_style style;
 } request;
 
@@ -94,6 +96,50 @@ static bool load(const request *r, const char *path, dp_attend_inputs *inputs, d
     return good;
 }
 
+/* One dump; engine NULL: the oracle. */
+static bool write_dump(const request *r, const char *path, const char *target,
+                       const dp_attend_inputs *inputs, const dp_direct_p *launch,
+                       const dp_mma_switches *mma, const dp_attend_engine *engine, dp_error *error)
+{
+    const dp_attention *in = &inputs->in;
+    const size_t rows = in->batch * in->q_heads * in->queries;
+    const char *const files[] = {path};
+    uint16_t *o = malloc(rows * in->dim * sizeof *o);
+    float *lse = malloc(rows * sizeof *lse);
+    dp_h5_writer writer;
+    dp_attend_run_options options = {.inputs = inputs,
+                                     .launch = launch,
+                                     .mma = mma,
+                                     .threads = (int)r->threads,
+                                     .writer = &writer,
+                                     .engine = engine};
+    bool good = dp_stages_parse(r->stages, &options.stages, error) &&
+                ((o != NULL && lse != NULL) || dp_fail(error, "device: not enough memory"));
+    if (good) {
+        good = dp_h5_create(&writer, target, "dump", files, path != NULL ? 1 : 0, error);
+        writer.deflate = 6;
+        good = good && dp_attend_run(&options, o, lse, error) && dp_h5_commit(&writer, error);
+        dp_h5_abandon(&writer);
+    }
+    free(o);
+    free(lse);
+    return good;
+}
+
+static bool write_both(const request *r, const char *path, const dp_device_info *info,
+                       const dp_attend_inputs *inputs, const dp_direct_p *launch,
+                       const dp_mma_switches *mma, dp_error *error)
+{
+    char oracle[DP_PATH_SIZE];
+    char device[DP_PATH_SIZE];
+    dp_device_engine state = {.device = (int)r->device, .info = *info};
+    const dp_attend_engine engine = dp_device_attend_engine(&state);
+    (void)snprintf(oracle, sizeof oracle, "%s/oracle.h5", r->output);
+    (void)snprintf(device, sizeof device, "%s/device.h5", r->output);
+    return write_dump(r, path, oracle, inputs, launch, mma, NULL, error) &&
+           write_dump(r, path, device, inputs, launch, mma, &engine, error);
+}
+
 static bool print_table(const request *r, const dp_diff_table *table, dp_error *error)
 {
     dp_report *report =
@@ -123,6 +169,69 @@ static bool print_table(const request *r, const dp_diff_table *table, dp_error *
     return good;
 }
 
+static int run(const request *r, const char *path)
+{
+    dp_error error = {""};
+    dp_device_engine state = {.device = (int)r->device};
+    int status = DP_EXIT_SAME;
+    if (r->output == NULL) {
+        (void)dp_fail(&error, "device run: no output: name the dump with -o FILE.h5");
+        return dp_report_error(&error);
+    }
+    if (!have_device(r, &state.info, &status, &error)) {
+        return status;
+    }
+    dp_attend_inputs inputs;
+    if (!load(r, path, &inputs, &error)) {
+        return dp_report_error(&error);
+    }
+    dp_direct_p launch;
+    dp_mma_switches mma = {0};
+    const dp_attend_engine engine = dp_device_attend_engine(&state);
+    const bool good = dp_launch_choice(r->policy, r->epoch, r->set, r->sfu,
+                                       dp_attention_scale(&inputs.in), &launch, &mma, &error) &&
+                      write_dump(r, path, r->output, &inputs, &launch, &mma, &engine, &error);
+    dp_attend_inputs_free(&inputs);
+    return good ? DP_EXIT_SAME : dp_report_error(&error);
+}
+
+static int selftest(const request *r)
+{
+    static const dp_column columns[] = {{"wrapper", NULL, -1},    {"cases", NULL, -1},
+                                        {"mismatches", NULL, -1}, {"first", NULL, -1},
+                                        {"oracle", NULL, -1},     {"device", NULL, -1}};
+    dp_error error = {""};
+    dp_device_info info;
+    int status = DP_EXIT_SAME;
+    dp_selftest_row rows[DP_SELFTEST_ROWS];
+    if (!have_device(r, &info, &status, &error)) {
+        return status;
+    }
+    if (!dp_device_selftest((int)r->device, (int)r->threads, (uint64_t)r->cases, rows, &error)) {
+        return dp_report_error(&error);
+    }
+    dp_report *report =
+        dp_report_new("Wrappers against the oracle", columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; report != NULL && i < DP_SELFTEST_ROWS; i++) {
+        dp_report_text(report, rows[i].wrapper);
+        dp_report_i64(report, (int64_t)rows[i].cases);
+        dp_report_i64(report, (int64_t)rows[i].mismatches);
+        if (rows[i].mismatches > 0) {
+            status = DP_EXIT_DIFFERENT;
+            dp_report_bits(report, rows[i].first, 16);
+            dp_report_bits(report, rows[i].oracle, 8);
+            dp_report_bits(report, rows[i].device, 8);
+        } else {
+            dp_report_blank(report);
+            dp_report_blank(report);
+            dp_report_blank(report);
+        }
+    }
+    const bool good = report != NULL && dp_report_print(report, r->style, stdout, &error);
+    dp_report_free(report);
+    return good ? status : dp_report_error(&error);
+}
+
 static int diff(const request *r, const char *path)
 {
     dp_error error = {""};
@@ -142,7 +251,8 @@ static int diff(const request *r, const char *path)
         dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, dp_attention_scale(&inputs.in),
                          &launch, &mma, &error) &&
         dp_device_diff(&inputs, &launch, (int)r->device, (int)r->threads, &table, &error) &&
-        print_table(r, &table, &error);
+        print_table(r, &table, &error) &&
+        (r->output == NULL || write_both(r, path, &info, &inputs, &launch, &mma, &error));
     dp_attend_inputs_free(&inputs);
     if (!good) {
         return dp_report_error(&error);
@@ -158,6 +268,9 @@ static const char NOTES[] =
     "and\n"
     "compares every stage by its bits: injected (each kernel from the oracle's data before it),\n"
     "chained (kernel after kernel from the inputs) and fused (one kernel for the whole forward).\n"
+    "With -o DIR both sides' stages are written there, as oracle.h5 and device.h5.\n"
+    "run writes the kernels' stages alone, as a dump. selftest proves each instruction wrapper of\n"
+    "the kernels, and the block-scaled matrix unit, against the oracle.\n"
     "The oracle takes EX2, RCP and LG2 from the H200 capture unless --sfu exact is given.";
 
 int dp_cmd_device(int argc, char **argv)
@@ -170,7 +283,9 @@ int dp_cmd_device(int argc, char **argv)
                  .q_factor = 1.0,
                  .policy = "fast",
                  .epoch = "R",
-                 .sfu = "h200"};
+                 .sfu = "h200",
+                 .stages = "all",
+                 .cases = 1073741824.0};
     const dp_option options[] = {
         {.name = "random",
          .type = DP_OPTION_INT,
@@ -196,12 +311,15 @@ int dp_cmd_device(int argc, char **argv)
         DP_FLAG("no-causal", &r.no_causal, "no mask, whatever the file says"),
         DP_INT("device", &r.device, 0, 255, "which device"),
         DP_FLAG("if-present", &r.if_present, "exit 0 when there is no device"),
+        DP_OUTPUT(&r.output, "run: the dump to write; diff: the folder for both dumps"),
+        DP_TEXT("stages", &r.stages, "LIST", "stages a dump holds: all, or names with commas"),
+        DP_REAL("cases", &r.cases, 1, 1e12, "selftest: drawn cases of an instruction"),
         DP_THREADS(&r.threads),
         DP_JSON(&r.json),
         DP_CSV(&r.csv),
     };
     const dp_usage usage = {.verb = "device",
-                            .operands = "probe|diff [IN.h5]",
+                            .operands = "probe|selftest|run|diff [IN.h5]",
                             .summary = "Run the CUDA kernels and compare them with the oracle.",
                             .notes = NOTES,
                             .example =
@@ -222,9 +340,16 @@ int dp_cmd_device(int argc, char **argv)
     if (strcmp(argv[1], "probe") == 0 && argc == 2) {
         return probe(&r);
     }
+    if (strcmp(argv[1], "selftest") == 0 && argc == 2) {
+        return selftest(&r);
+    }
+    if (strcmp(argv[1], "run") == 0) {
+        return run(&r, argc > 2 ? argv[2] : NULL);
+    }
     if (strcmp(argv[1], "diff") == 0) {
         return diff(&r, argc > 2 ? argv[2] : NULL);
     }
-    (void)dp_fail(&error, "device %s: not something to do: use probe or diff", argv[1]);
+    (void)dp_fail(&error, "device %s: not something to do: use probe, selftest, run or diff",
+                  argv[1]);
     return dp_report_error(&error);
 }

@@ -197,8 +197,8 @@ static void compare(const workspace *w, size_t i, dp_diff_mode mode, const void 
             const size_t at = e / width_of(w, i);
             const size_t head = at / rows_a_head(w, i);
             const size_t heads = heads_of(w, i) / w->in.batch;
-            row->first[0] = head / heads;
-            row->first[1] = head % heads;
+            row->first[0] = table->batch + head / heads;
+            row->first[1] = table->head + head % heads;
             row->first[2] = at % rows_a_head(w, i);
             row->first[3] = e % width_of(w, i);
             row->oracle = a;
@@ -263,16 +263,6 @@ static bool run_chained(workspace *w, const dp_device_problem *problem,
 /* ---- one problem ------------------------------------------------------------------------------
  */
 
-/* bf16 rows of `dim` padded with zeros to 128. */
-static uint16_t *padded(const uint16_t *x, size_t rows, size_t dim)
-{
-    uint16_t *out = calloc(rows * DP_HEAD_DIM, sizeof *out);
-    for (size_t r = 0; out != NULL && r < rows; r++) {
-        memcpy(out + r * DP_HEAD_DIM, x + r * dim, dim * sizeof *x);
-    }
-    return out;
-}
-
 static bool run_oracle(workspace *w, const dp_direct_p *launch, int threads, dp_error *error)
 {
     if (!dp_forward_quantize(&w->in, launch, threads, &w->operands, error)) {
@@ -296,18 +286,14 @@ static bool run_oracle(workspace *w, const dp_direct_p *launch, int threads, dp_
     return dp_forward_run(&job, error);
 }
 
-bool dp_device_diff(const dp_attend_inputs *inputs, const dp_direct_p *launch, int device,
-                    int threads, dp_diff_table *table, dp_error *error)
+static bool diff_slice(const dp_attention *in, const dp_direct_p *launch, int device, int threads,
+                       dp_diff_table *table, dp_error *error)
 {
-    if (launch->switches.native_d64) {
-        return dp_fail(error, "native-d64: the kernels are built for 128 features: leave it off");
-    }
     workspace w;
     memset(&w, 0, sizeof w);
-    const dp_attention *in = &inputs->in;
-    uint16_t *q = padded(in->q, in->batch * in->q_heads * in->queries, in->dim);
-    uint16_t *k = padded(in->k, in->batch * in->kv_heads * in->keys, in->dim);
-    uint16_t *v = padded(in->v, in->batch * in->kv_heads * in->keys, in->dim);
+    uint16_t *q = dp_device_padded(in->q, in->batch * in->q_heads * in->queries, in->dim);
+    uint16_t *k = dp_device_padded(in->k, in->batch * in->kv_heads * in->keys, in->dim);
+    uint16_t *v = dp_device_padded(in->v, in->batch * in->kv_heads * in->keys, in->dim);
     int32_t *map = malloc(in->q_heads * sizeof *map);
     bool good = q != NULL && k != NULL && v != NULL && map != NULL;
     if (!good) {
@@ -346,5 +332,36 @@ bool dp_device_diff(const dp_attend_inputs *inputs, const dp_direct_p *launch, i
     free(k);
     free(v);
     free(map);
+    return good;
+}
+
+/* Scores that are held at once, a side; more are compared head by head. */
+#define SLICE_SCORES ((size_t)1 << 28)
+
+bool dp_device_diff(const dp_attend_inputs *inputs, const dp_direct_p *launch, int device,
+                    int threads, dp_diff_table *table, dp_error *error)
+{
+    const dp_attention *in = &inputs->in;
+    if (launch->switches.native_d64) {
+        return dp_fail(error, "native-d64: the kernels are built for 128 features: leave it off");
+    }
+    const size_t heads = in->batch * in->q_heads;
+    if (heads == 1 || in->queries * in->keys <= SLICE_SCORES / heads) {
+        return diff_slice(in, launch, device, threads, table, error);
+    }
+    bool good = true;
+    for (size_t h = 0; good && h < heads; h++) {
+        const size_t batch = h / in->q_heads;
+        const size_t kv = batch * in->kv_heads + dp_attention_kv_head(in, h % in->q_heads);
+        dp_attention one = *in;
+        one.batch = one.q_heads = one.kv_heads = 1;
+        one.kv_of_q = NULL;
+        one.q += h * in->queries * in->dim;
+        one.k += kv * in->keys * in->dim;
+        one.v += kv * in->keys * in->dim;
+        table->batch = batch;
+        table->head = h % in->q_heads;
+        good = diff_slice(&one, launch, device, threads, table, error);
+    }
     return good;
 }

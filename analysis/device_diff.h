@@ -13,6 +13,9 @@
 #pragma weak dp_device_probe
 #pragma weak dp_device_run
 #pragma weak dp_device_forward
+#pragma weak dp_device_wrapper_run
+#pragma weak dp_device_block_mma
+#pragma weak dp_device_bench
 #endif
 bool dp_device_built(void);
 
@@ -37,11 +40,33 @@ enum { DP_DIFF_ROWS = 64 };
 typedef struct {
     dp_diff_row rows[DP_DIFF_ROWS];
     size_t count;
-    uint64_t codes; /* codes of P compared, all modes */
+    uint64_t codes;       /* codes of P compared, all modes */
+    uint64_t batch, head; /* of the slice in work */
 } dp_diff_table;
 
 /* Numbers of the oracle's launch for the kernels. */
 dp_device_policy dp_device_policy_of(const dp_direct_p *launch);
+
+/* bf16 rows of `dim` padded with zeros to 128; NULL without memory. */
+uint16_t *dp_device_padded(const uint16_t *x, size_t rows, size_t dim);
+
+/* The kernels in place of the oracle, for dp_attend_run. `device` stays in use. */
+typedef struct {
+    int device;
+    dp_device_info info;
+} dp_device_engine;
+dp_attend_engine dp_device_attend_engine(dp_device_engine *device);
+
+/* Every wrapper of device/kernels/instructions.cuh and the block-scaled unit against the oracle:
+ * conversions over min(2^32, 4 * cases) words, the others on `cases` drawn cases. */
+typedef struct {
+    const char *wrapper;
+    uint64_t cases, mismatches, first; /* first: number of the first case that differs */
+    uint32_t oracle, device;           /* results there */
+} dp_selftest_row;
+enum { DP_SELFTEST_ROWS = DP_WRAPPER_COUNT + 2 };
+bool dp_device_selftest(int device, int threads, uint64_t cases,
+                        dp_selftest_row rows[DP_SELFTEST_ROWS], dp_error *error);
 
 /* Compare on one problem; rows are added to those of earlier problems (same mode and dataset). */
 bool dp_device_diff(const dp_attend_inputs *inputs, const dp_direct_p *launch, int device,

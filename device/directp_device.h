@@ -93,6 +93,62 @@ bool dp_device_forward(int device, const dp_device_problem *problem, const dp_de
                        int repeats, uint16_t *o, float *lse, float milliseconds[2],
                        dp_error *error);
 
+/* ---- the wrappers of device/kernels/instructions.cuh, one by one ------------------------------- */
+
+typedef enum {
+    DP_WRAPPER_E2M1X2,      /* result: 8 bits                                          */
+    DP_WRAPPER_E2M1X2_RELU, /* 8 bits                                                  */
+    DP_WRAPPER_E4M3,        /* 8 bits                                                  */
+    DP_WRAPPER_UE8M0,       /* 8 bits                                                  */
+    DP_WRAPPER_FLOOR,       /* cvt.rmi.ftz.s32.f32                                     */
+    DP_WRAPPER_FMA_X2,      /* both results folded into 32 bits: x ^ rotate(y, 16)     */
+    DP_WRAPPER_PRMT,
+    DP_WRAPPER_DP4A,
+    DP_WRAPPER_COUNT
+} dp_device_wrapper;
+
+/* Operand `index` (0..5) of case i. Operand 0 of the conversions counts through every 32-bit word and operand
+ * 1 is a bijection of it; the others are drawn, a quarter of the FP32 ones near one exponent so that sums
+ * cancel. */
+DP_INLINE uint32_t dp_device_operand(dp_device_wrapper wrapper, uint64_t i, int index)
+{
+    if (wrapper <= DP_WRAPPER_FLOOR) {
+        return index == 0 ? (uint32_t)i : (uint32_t)i * 2654435761u ^ 0x5BD1E995u;
+    }
+    uint64_t z = (i * 8u + (uint64_t)index) * 0x9E3779B97F4A7C15u + (uint64_t)wrapper;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    const uint32_t word = (uint32_t)z;
+    return wrapper == DP_WRAPPER_FMA_X2 && (i & 3u) == 0 ? (word & 0x807FFFFFu) | 0x3F800000u
+                                                         : word;
+}
+
+/* Results of cases first .. first + count - 1. */
+bool dp_device_wrapper_run(int device, dp_device_wrapper wrapper, uint64_t first, size_t count,
+                           uint32_t *results, dp_error *error);
+
+/* D = A B + C on the emulated matrix unit: m x 64 codes a, n x 64 codes b (32 bytes a row), 4 UE4M3 scales a
+ * row or, with ue8m0, 2 UE8M0 ones. m and n are multiples of 64; c and d are [m][n] bits. */
+bool dp_device_block_mma(int device, size_t m, size_t n, bool ue8m0, const uint8_t *a,
+                         const uint8_t *a_scale, const uint8_t *b, const uint8_t *b_scale,
+                         const uint32_t *c, uint32_t *d, dp_error *error);
+
+/* ---- speed ------------------------------------------------------------------------------------ */
+
+/* Milliseconds, medians by events in one run. */
+typedef struct {
+    float copy;           /* a device-to-device copy of copy_bytes */
+    size_t copy_bytes;
+    float plain, folded;  /* Q of every head                       */
+    float values;         /* V of every head                       */
+    float produce;        /* one head's scores                     */
+    float fused;          /* every head, quantization left out     */
+} dp_device_times;
+
+bool dp_device_bench(int device, const dp_device_problem *problem, const dp_device_policy *policy,
+                     int repeats, dp_device_times *times, dp_error *error);
+
 DP_END_C
 
 #endif

@@ -2,70 +2,17 @@
  *
  * The host side: memory, launches, errors as values.
  */
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <vector>
 
-#include "device/directp_device.h"
+#include "device/host.cuh"
 #include "device/kernels/kernels.cuh"
 
 namespace {
 
+using namespace dpd;
+
 enum { DIM = 128 };
-
-/* A device array that frees itself. */
-template <typename T> class buffer
-{
-  public:
-    buffer() = default;
-    buffer(const buffer &) = delete;
-    buffer &operator=(const buffer &) = delete;
-    ~buffer()
-    {
-        (void)cudaFree(data_);
-    }
-    bool allocate(size_t count)
-    {
-        count_ = count;
-        return cudaMalloc(&data_, std::max<size_t>(count, 1) * sizeof(T)) == cudaSuccess;
-    }
-    bool upload(const T *from)
-    {
-        return cudaMemcpy(data_, from, count_ * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess;
-    }
-    /* Part [offset, offset + count) from or to host memory. */
-    bool put(const T *from, size_t count)
-    {
-        return cudaMemcpy(data_, from, count * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess;
-    }
-    bool get(T *to, size_t offset, size_t count) const
-    {
-        return to == nullptr || cudaMemcpy(to, data_ + offset, count * sizeof(T),
-                                           cudaMemcpyDeviceToHost) == cudaSuccess;
-    }
-    T *data() const
-    {
-        return data_;
-    }
-
-  private:
-    T *data_ = nullptr;
-    size_t count_ = 0;
-};
-
-bool cuda_failed(const char *what, dp_error *error)
-{
-    const cudaError_t code = cudaGetLastError();
-    return dp_fail(error, "device: %s failed (%s): check the device, or use a smaller problem", what,
-                   cudaGetErrorString(code));
-}
-
-bool finished(const char *what, dp_error *error)
-{
-    return (cudaGetLastError() == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess) ||
-           cuda_failed(what, error);
-}
 
 /* Problem and operands on the device. */
 struct session {
@@ -277,34 +224,6 @@ bool fetch_head(const session &s, span stages, size_t head, const dp_device_stag
                h.lse.get(part(out.lse, at), 0, rows);
     }
     return good || cuda_failed("copying results back", error);
-}
-
-float median(std::vector<float> times)
-{
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-
-/* Milliseconds of `work`, median of `repeats` after one warm-up. */
-template <typename Work> float timed(int repeats, Work work)
-{
-    cudaEvent_t start, stop;
-    (void)cudaEventCreate(&start);
-    (void)cudaEventCreate(&stop);
-    std::vector<float> times;
-    work();
-    for (int i = 0; i < repeats; i++) {
-        float ms = 0.0f;
-        (void)cudaEventRecord(start);
-        work();
-        (void)cudaEventRecord(stop);
-        (void)cudaEventSynchronize(stop);
-        (void)cudaEventElapsedTime(&ms, start, stop);
-        times.push_back(ms);
-    }
-    (void)cudaEventDestroy(start);
-    (void)cudaEventDestroy(stop);
-    return median(times);
 }
 
 } // namespace

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "analysis/device_diff.h"
+#include "formats/parallel.h"
+#include "ref/arith/byteops.h"
+#include "ref/arith/cvt.h"
+#include "ref/arith/f32.h"
+#include "ref/arith/f32_fast.h"
+#include "ref/arith/gemm.h"
+
+static const char *const NAMES[DP_SELFTEST_ROWS] = {
+    "cvt e2m1x2",        "cvt e2m1x2 relu",  "cvt e4m3", "cvt ue8m0 up",
+    "cvt floor s32",     "fma f32x2",        "prmt",     "dp4a u32 u32",
+    "mma block16 ue4m3", "mma block32 ue8m0"};
+
+/* What the oracle says of case i. */
+static uint32_t expected(dp_device_wrapper w, uint64_t i)
+{
+    const uint32_t x0 = dp_device_operand(w, i, 0);
+    const uint32_t x1 = dp_device_operand(w, i, 1);
+    const float f0 = dp_f32_from_bits(x0);
+    const float f1 = dp_f32_from_bits(x1);
+    switch (w) {
+    case DP_WRAPPER_E2M1X2:
+        return dp_cvt_e2m1x2_f32(f1, f0, false).bits;
+    case DP_WRAPPER_E2M1X2_RELU:
+        return dp_cvt_e2m1x2_f32(f1, f0, true).bits;
+    case DP_WRAPPER_E4M3:
+        return dp_e4m3_from_f32(f0, DP_ENCODE_PTX).bits;
+    case DP_WRAPPER_UE8M0:
+        return dp_e8m0_from_f32(f0, dp_e8m0_encode_up()).bits;
+    case DP_WRAPPER_FLOOR:
+        return (uint32_t)dp_f32_floor_s32(x0, true);
+    case DP_WRAPPER_FMA_X2: {
+        float in[6];
+        for (int k = 0; k < 6; k++) {
+            in[k] = dp_f32_from_bits(dp_device_operand(w, i, k));
+        }
+        const uint32_t low = dp_f32_bits(dp_fma_rn_ftz(in[0], in[2], in[4]));
+        const uint32_t high = dp_f32_bits(dp_fma_rn_ftz(in[1], in[3], in[5]));
+        return low ^ (high << 16 | high >> 16);
+    }
+    case DP_WRAPPER_PRMT:
+        return dp_prmt(x0, x1, dp_device_operand(w, i, 2), DP_PRMT_INDEX);
+    default:
+        return dp_dp4a(x0, x1, dp_device_operand(w, i, 2), false, false);
+    }
+}
+
+enum { MAX_THREADS = 256 };
+
+typedef struct {
+    dp_device_wrapper wrapper;
+    uint64_t first;
+    const uint32_t *device;
+    const uint32_t *oracle; /* NULL: computed by expected() */
+    uint64_t mismatches[MAX_THREADS], first_bad[MAX_THREADS];
+} check_job;
+
+static void check_part(void *context, size_t first, size_t last, int thread)
+{
+    check_job *job = context;
+    for (size_t i = first; i < last; i++) {
+        const uint32_t want =
+            job->oracle != NULL ? job->oracle[i] : expected(job->wrapper, job->first + i);
+        if (want != job->device[i]) {
+            if (job->mismatches[thread]++ == 0 || i < job->first_bad[thread]) {
+                job->first_bad[thread] = i;
+            }
+        }
+    }
+}
+
+static void check(check_job *job, size_t count, int threads, dp_selftest_row *row)
+{
+    const int used = dp_parallel_threads(threads) < MAX_THREADS ? threads : MAX_THREADS;
+    memset(job->mismatches, 0, sizeof job->mismatches);
+    dp_parallel_for(used, count, 1u << 14, check_part, job);
+    size_t first = count;
+    uint64_t mismatches = 0;
+    for (int t = 0; t < MAX_THREADS; t++) {
+        mismatches += job->mismatches[t];
+        if (job->mismatches[t] > 0 && job->first_bad[t] < first) {
+            first = (size_t)job->first_bad[t];
+        }
+    }
+    if (mismatches > 0 && row->mismatches == 0) {
+        row->first = row->cases + first;
+        row->device = job->device[first];
+        row->oracle = job->oracle != NULL ? job->oracle[first] : expected(job->wrapper, row->first);
+    }
+    row->mismatches += mismatches;
+    row->cases += count;
+}
+
+static bool run_wrapper(int device, int threads, dp_device_wrapper wrapper, uint64_t cases,
+                        dp_selftest_row *row, dp_error *error)
+{
+    const size_t chunk = (size_t)1 << 26;
+    uint32_t *results = malloc(chunk * sizeof *results);
+    check_job *job = calloc(1, sizeof *job);
+    bool good = (results != NULL && job != NULL) ||
+                dp_fail(error, "device selftest: not enough memory: 300 MB are needed");
+    for (uint64_t at = 0; good && at < cases; at += chunk) {
+        const size_t count = cases - at < chunk ? (size_t)(cases - at) : chunk;
+        good = dp_device_wrapper_run(device, wrapper, at, count, results, error);
+        job->wrapper = wrapper;
+        job->first = at;
+        job->device = results;
+        if (good) {
+            check(job, count, threads, row);
+        }
+    }
+    free(results);
+    free(job);
+    return good;
+}
+
+/* ---- the block-scaled unit ---------------------------------------------------------------------
+ */
+
+enum { SIDE = 4096 };
+
+typedef struct {
+    uint8_t a[SIDE * 32], b[SIDE * 32], sa[SIDE * 4], sb[SIDE * 4];
+    uint32_t c[(size_t)SIDE * SIDE], device[(size_t)SIDE * SIDE];
+    float oracle[(size_t)SIDE * SIDE];
+    check_job job;
+} product;
+
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+/* Rounds differ in how far scales and C spread: near ones make sums cancel, far ones make the
+ * alignment shift bits out, raw bytes bring NaN, infinity and zero scales. Some groups are zero. */
+static void fill(product *p, uint64_t round, bool ue8m0)
+{
+    uint64_t state = round * 2 + ue8m0;
+    const unsigned spread = (unsigned)(round % 4);
+    const uint32_t width = spread == 0 ? 2 : (spread == 1 ? 8 : (spread == 2 ? 24 : 64));
+    for (size_t i = 0; i < sizeof p->a; i++) {
+        const uint64_t z = draw(&state);
+        p->a[i] = (z >> 60) == 0 ? 0 : (uint8_t)z;
+        p->b[i] = (z >> 56 & 15) == 0 ? 0 : (uint8_t)(z >> 8);
+    }
+    for (size_t i = 0; i < SIDE * 32; i += 8) {
+        if ((draw(&state) & 7) == 0) {
+            memset(&p->a[i], (draw(&state) & 1) != 0 ? 0x88 : 0, 8);
+        }
+    }
+    for (size_t i = 0; i < sizeof p->sa; i++) {
+        const uint64_t z = draw(&state);
+        const uint32_t base = ue8m0 ? 127 : 56;
+        const bool raw = (z >> 58) == 0;
+        p->sa[i] = (uint8_t)(raw ? z : base + (uint32_t)(z & 0xFFFF) % width - width / 2);
+        p->sb[i] =
+            (uint8_t)(raw ? z >> 8 : base + (uint32_t)(z >> 16 & 0xFFFF) % width - width / 2);
+        if (raw && (z >> 54 & 3) != 0) { /* a NaN scale fills a whole row: rare */
+            p->sa[i] = (uint8_t)(p->sa[i] & 0x3F);
+            p->sb[i] = (uint8_t)(p->sb[i] & 0x3F);
+        }
+    }
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) {
+        const uint64_t z = draw(&state);
+        const uint32_t exponent = 127 + (uint32_t)(z >> 32 & 0xFFFF) % (2 * width) - width;
+        p->c[i] =
+            (z >> 61) == 0 ? (uint32_t)z : ((uint32_t)z & 0x807FFFFFu) | (exponent & 0xFF) << 23;
+    }
+}
+
+static bool run_product(int device, int threads, bool ue8m0, uint64_t cases, dp_selftest_row *row,
+                        dp_error *error)
+{
+    product *p = malloc(sizeof *p);
+    bool good =
+        p != NULL || dp_fail(error, "device selftest: not enough memory: 210 MB are needed");
+    const dp_mma_run run = {.threads = threads, .path = DP_MMA_PATH_AUTO};
+    for (uint64_t round = 0; good && row->cases < cases; round++) {
+        fill(p, round, ue8m0);
+        const float *c = (const float *)(const void *)p->c;
+        good = dp_device_block_mma(device, SIDE, SIDE, ue8m0, p->a, p->sa, p->b, p->sb, p->c,
+                                   p->device, error) &&
+               (ue8m0 ? dp_gemm_mxfp4(NULL, SIDE, SIDE, 64, p->a, p->sa, p->b, p->sb, c, p->oracle,
+                                      &run, error)
+                      : dp_gemm_nvfp4(NULL, SIDE, SIDE, 64, p->a, p->sa, p->b, p->sb, c, p->oracle,
+                                      &run, error));
+        p->job.device = p->device;
+        p->job.oracle = (const uint32_t *)(const void *)p->oracle;
+        if (good) {
+            check(&p->job, (size_t)SIDE * SIDE, threads, row);
+        }
+    }
+    free(p);
+    return good;
+}
+
+bool dp_device_selftest(int device, int threads, uint64_t cases,
+                        dp_selftest_row rows[DP_SELFTEST_ROWS], dp_error *error)
+{
+    bool good = true;
+    for (int i = 0; i < DP_SELFTEST_ROWS && good; i++) {
+        const uint64_t words = (uint64_t)1 << 32;
+        rows[i] = (dp_selftest_row){.wrapper = NAMES[i]};
+        if (i <= DP_WRAPPER_FLOOR) {
+            const uint64_t count = cases < words / 4 ? 4 * cases : words;
+            good = run_wrapper(device, threads, (dp_device_wrapper)i, count, &rows[i], error);
+        } else if (i < DP_WRAPPER_COUNT) {
+            good = run_wrapper(device, threads, (dp_device_wrapper)i, cases, &rows[i], error);
+        } else {
+            good =
+                run_product(device, threads, i == DP_WRAPPER_COUNT + 1, cases / 2, &rows[i], error);
+        }
+    }
+    return good;
+}
