@@ -102,11 +102,15 @@ __device__ __forceinline__ float2 dp_fma_x2(float2 a, float2 b, float2 c)
 
 /* ---- conversions ------------------------------------------------------------------------------- */
 
-/* E2M1 code of a value, thresholds as the converter rounds: ties to the even code, NaN +6. */
-__device__ __forceinline__ uint32_t dp_e2m1_magnitude_emulated(float magnitude)
+/* E2M1 code of a value from 0 to 6 as the converter rounds. With e the exponent, at least 0, the grid's step
+ * is 2^(e-1): adding 2^(22+e) leaves the value as n steps in the low bits of the sum, ties to even, and the
+ * code is n + 2 e. The field of the sum is e + 149, which adds 2 e + 298; six steps more make that 2 e modulo
+ * 16 and keep every tie's parity. */
+__device__ __forceinline__ uint32_t dp_e2m1_code_emulated(float clamped)
 {
-    return (magnitude > 0.25f) + (magnitude >= 0.75f) + (magnitude > 1.25f) +
-           (magnitude >= 1.75f) + (magnitude > 2.5f) + (magnitude >= 3.5f) + (magnitude > 5.0f);
+    const uint32_t field = max(__float_as_uint(clamped) & 0x7F800000u, 0x3F800000u);
+    const uint32_t sum = __float_as_uint(__fadd_rn(clamped, __uint_as_float(field + 0x0B000006u)));
+    return (sum + (sum >> 22)) & 15u;
 }
 
 /* cvt.rn.satfinite.relu.e2m1x2.f32: element 0 in the low nibble; negative and -0 to 0, NaN to 7. */
@@ -119,9 +123,9 @@ __device__ __forceinline__ uint32_t dp_cvt_e2m1x2_relu(float element0, float ele
         : "f"(element1), "f"(element0));
     return d;
 #else
-    const uint32_t low = element0 != element0 ? 7u : dp_e2m1_magnitude_emulated(element0);
-    const uint32_t high = element1 != element1 ? 7u : dp_e2m1_magnitude_emulated(element1);
-    return low | high << 4;
+    /* the smaller of NaN and 6 is 6 */
+    return dp_e2m1_code_emulated(fmaxf(fminf(element0, 6.0f), 0.0f)) |
+           dp_e2m1_code_emulated(fmaxf(fminf(element1, 6.0f), 0.0f)) << 4;
 #endif
 }
 
@@ -135,15 +139,10 @@ __device__ __forceinline__ uint32_t dp_cvt_e2m1x2(float element0, float element1
         : "f"(element1), "f"(element0));
     return d;
 #else
-    const uint32_t low = element0 != element0
-                             ? 7u
-                             : dp_e2m1_magnitude_emulated(fabsf(element0)) |
-                                   (__float_as_uint(element0) >> 31 << 3);
-    const uint32_t high = element1 != element1
-                              ? 7u
-                              : dp_e2m1_magnitude_emulated(fabsf(element1)) |
-                                    (__float_as_uint(element1) >> 31 << 3);
-    return low | high << 4;
+    const uint32_t sign0 = element0 != element0 ? 0u : __float_as_uint(element0) >> 28 & 8u;
+    const uint32_t sign1 = element1 != element1 ? 0u : __float_as_uint(element1) >> 28 & 8u;
+    return dp_e2m1_code_emulated(fminf(fabsf(element0), 6.0f)) | sign0 |
+           (dp_e2m1_code_emulated(fminf(fabsf(element1), 6.0f)) | sign1) << 4;
 #endif
 }
 
