@@ -7,7 +7,8 @@
 
 bool dp_device_built(void)
 {
-    return dp_device_probe != NULL && dp_device_run != NULL && dp_device_forward != NULL;
+    return dp_device_probe != NULL && dp_device_run != NULL && dp_device_forward != NULL &&
+           dp_device_bench != NULL && dp_device_wrapper_run != NULL && dp_device_block_mma != NULL;
 }
 
 dp_device_policy dp_device_policy_of(const dp_direct_p *launch)

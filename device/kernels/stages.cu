@@ -8,7 +8,7 @@
 
 namespace {
 
-enum { TILE_ROWS = 64, TILE_COLS = 64, WARPS = 4, THREADS = 32 * WARPS };
+enum { TILE_ROWS = 64, TILE_COLS = 64, WARPS = 4, THREADS = 32 * WARPS, PRODUCERS = 128 };
 
 __device__ __forceinline__ bool hidden(const dpd_problem &p, int row, int position)
 {
@@ -76,11 +76,12 @@ __global__ void score_kernel(const __grid_constant__ dpd_problem p, const uint8_
     }
 }
 
-/* The query tile sees no key at all: nothing is evaluated [D15]. */
-__device__ __forceinline__ bool tile_sees_nothing(const dpd_problem &p, int row)
+/* Key tiles that a row of this row's query tile sees: the others are not evaluated [D15]. */
+__device__ __forceinline__ int visited_tiles(const dpd_problem &p, int row)
 {
-    const int last = min(row / 128 * 128 + 127, p.queries - 1);
-    return p.causal && last + p.keys < p.queries;
+    const int last_row = min(row / 128 * 128 + 127, p.queries - 1);
+    const int last_key = p.causal ? last_row + p.keys - p.queries : p.keys - 1;
+    return last_key < 0 ? 0 : min(p.key_rows / 128, last_key / 128 + 1);
 }
 
 __global__ void reference_kernel(const __grid_constant__ dpd_problem p,
@@ -92,7 +93,7 @@ __global__ void reference_kernel(const __grid_constant__ dpd_problem p,
         return;
     }
     float m = 0.0f;
-    if (policy.anchor_keys > 0 && !tile_sees_nothing(p, row)) {
+    if (policy.anchor_keys > 0 && visited_tiles(p, row) > 0) {
         float largest = -INFINITY;
         for (int j = 0; j < policy.anchor_keys; j++) {
             largest = dp_max(largest, raw[(size_t)row * p.key_rows + j]);
@@ -114,11 +115,23 @@ __global__ void produce_kernel(const __grid_constant__ dpd_problem p,
     const int64_t at = live ? i : 0;
     const int row = (int)(at / blocks);
     const int quarter = (int)(at % blocks) % 4;
-    const float4 *from = reinterpret_cast<const float4 *>(raw + at * 32);
+    __shared__ float4 scores[PRODUCERS][9]; /* 9: neighbouring rows in different banks */
+    const int lane = (int)threadIdx.x % 32;
+    float4(*mine)[9] = scores + threadIdx.x / 32 * 32;
+    const int64_t first = (i - lane) * 8; /* a warp's 32 quarters follow each other */
+    const int64_t end = (int64_t)p.queries * blocks * 8;
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        const int64_t word = first + j * 32 + lane;
+        if (word < end) {
+            mine[(j * 32 + lane) / 8][lane % 8] = reinterpret_cast<const float4 *>(raw)[word];
+        }
+    }
+    __syncwarp();
     float s[32];
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-        const float4 x = from[j];
+        const float4 x = mine[lane][j];
         s[4 * j] = x.x;
         s[4 * j + 1] = x.y;
         s[4 * j + 2] = x.z;
@@ -128,7 +141,7 @@ __global__ void produce_kernel(const __grid_constant__ dpd_problem p,
     const int u = dpd_block_byte(policy, dpd_max32(s), m);
     const int u0 = __shfl_sync(0xFFFFFFFFu, u, (int)(threadIdx.x % 32) / 4 * 4);
     dpd_quarter out = dpd_classify(policy, row / 128 & 1, quarter, m, s, u, u0);
-    if (tile_sees_nothing(p, row)) {
+    if ((int)(at % blocks) / 4 >= visited_tiles(p, row)) {
         out = {{0, 0, 0, 0}, 0, (uint32_t)dpd_stored_byte(policy, 0)};
     }
     if (live) {
@@ -177,7 +190,7 @@ __global__ void accumulate_kernel(const __grid_constant__ dpd_problem p, const u
     gemm_tile<true>(shared, p_payload + row0 * stride, stride, p_scale + row0 * scale_stride,
                     scale_stride, min(TILE_ROWS, p.queries - row0), v_payload + col0 * stride,
                     stride, v_scale + col0 * scale_stride, scale_stride, TILE_COLS,
-                    p.key_rows / 128, d);
+                    visited_tiles(p, row0), d);
     for (int tile = 0; tile < 8; tile++) {
         for (int out = 0; out < 4; out++) {
             const int row = row0 + row_of(out);
@@ -241,7 +254,7 @@ void dpd_produce(const dpd_problem &problem, const dp_device_policy &policy, con
                  cudaStream_t stream)
 {
     const int64_t quarters = (int64_t)problem.queries * (problem.key_rows / 32);
-    produce_kernel<<<(unsigned)((quarters + 127) / 128), 128, 0, stream>>>(
+    produce_kernel<<<(unsigned)((quarters + PRODUCERS - 1) / PRODUCERS), PRODUCERS, 0, stream>>>(
         problem, policy, raw, row_ref, p_scale, p_payload, code_sum);
 }
 
