@@ -74,6 +74,7 @@ __device__ __forceinline__ void dpd_step(const dpd_operand<A_ROWS> &a, int row0,
     const int lane = (int)(threadIdx.x % 32);
     const int g = lane / 4;
     const int t = lane % 4;
+#pragma unroll 1 /* the body is long: twice would not fit the instruction cache */
     for (int instruction = 0; instruction < instructions; instruction++) {
         uint32_t a_word[4][2];
         uint32_t a_scale[2][4];
