@@ -237,7 +237,7 @@ static bool codes_moved(const dp_unit *unit, double argument, void *out)
             from = lane > 0 ? i - 1 : i + DP_BLOCK - 1;
             break;
         }
-        const uint8_t code = (uint8_t)(right[from / 2] >> (from % 2 * 4) & 15u);
+        const uint8_t code = (uint8_t)((unsigned)right[from / 2] >> (from % 2 * 4) & 15u);
         uint8_t *byte = (uint8_t *)out + i / 2;
         *byte =
             (uint8_t)(i % 2 == 0 ? (*byte & 0xF0u) | code : (*byte & 0x0Fu) | (uint32_t)code << 4);

@@ -201,7 +201,8 @@ static bool half(const dp_unit *unit, double argument, void *out)
 static float operand(const uint8_t *payload, const uint8_t *scale, size_t features, size_t row,
                      size_t d)
 {
-    const dp_e2m1 code = {(uint8_t)(payload[row * features / 2 + d / 2] >> (d % 2 * 4) & 15u)};
+    const dp_e2m1 code = {
+        (uint8_t)((unsigned)payload[row * features / 2 + d / 2] >> (d % 2 * 4) & 15u)};
     const dp_e4m3 byte = {scale[row * (features / 16) + d / 16]};
     return dp_e2m1_to_f32(code) * dp_e4m3_to_f32(byte);
 }
