@@ -6,10 +6,9 @@
 #ifndef DP_FORMATS_BLOCK_ARITH_H
 #define DP_FORMATS_BLOCK_ARITH_H
 
-#include <fenv.h>
-
 #include "formats/bf16.h"
 #include "formats/block.h"
+#include "formats/environment.h"
 #include "formats/fp16.h"
 
 static inline float dp_block_flush(const dp_block_recipe *r, float x)
@@ -43,19 +42,6 @@ static inline float dp_block_via(dp_via via, float x)
     default:
         return x;
     }
-}
-
-/* The work between enter and leave sits in a function of another file, which the compiler cannot
- * move across these calls. */
-static inline void dp_block_enter(fenv_t *callers)
-{
-    fegetenv(callers);
-    fesetenv(FE_DFL_ENV);
-}
-
-static inline void dp_block_leave(const fenv_t *callers)
-{
-    fesetenv(callers);
 }
 
 /* floor(log2 x) of a positive finite x, subnormals included. */

@@ -68,16 +68,16 @@ void dp_block_dequantize_run(const dp_block_plan *plan, const uint8_t *payload,
                              const uint8_t *scale, size_t length, float *out, ptrdiff_t stride)
 {
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     run_f32(plan, payload, scale, length, out, stride);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }
 
 void dp_block_dequantize_run_f64(const dp_block_plan *plan, const uint8_t *payload,
                                  const uint8_t *scale, size_t length, double *out, ptrdiff_t stride)
 {
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     run_f64(plan, payload, scale, length, out, stride);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }

@@ -95,9 +95,9 @@ bool dp_block_plan_make(const dp_block_recipe *recipe, dp_global global, dp_bloc
     plan->recipe = *recipe;
     plan->global = global;
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     set_constants(plan);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
     return true;
 }
 

@@ -82,7 +82,7 @@ bool dp_block_quantize_run(const dp_block_plan *plan, const float *x, ptrdiff_t 
     float elements[DP_BLOCK_MAX];
     uint8_t codes[DP_BLOCK_MAX];
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     memset(payload, 0, plan->element_bits == 4 ? (codes_in_run + 1) / 2 : codes_in_run);
     bool ok = true;
     for (size_t start = 0; ok && start < length; start += block) {
@@ -100,7 +100,7 @@ bool dp_block_quantize_run(const dp_block_plan *plan, const float *x, ptrdiff_t 
             put_code(plan, payload, start + i, codes[i]);
         }
     }
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
     return ok;
 }
 

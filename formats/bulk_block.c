@@ -121,11 +121,11 @@ static void sequence_share(void *context, size_t first, size_t last, int thread)
     const size_t block = job->fast.block;
     fenv_t callers;
     (void)thread;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     job->kernels->quantize(&job->fast, source_at(job, (ptrdiff_t)(first * block)), last - first,
                            job->payload + first * block * job->plan->element_bits / 8,
                            job->scale + first, job->stream);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }
 
 /* Runs of stride 1 that do not follow each other, or have a tail. */
@@ -183,7 +183,7 @@ static void runs_share(void *context, size_t first, size_t last, int thread)
     float tile[GROUP * DP_BULK_TILE];
     fenv_t callers;
     (void)thread;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     for (size_t run = first; run < last;) {
         const size_t left = last - run;
         const size_t runs = rows ? 1 : left < GROUP ? left : GROUP;
@@ -194,7 +194,7 @@ static void runs_share(void *context, size_t first, size_t last, int thread)
         }
         run += runs;
     }
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }
 
 /* Runs of a share: a multiple of GROUP with about GRAIN elements. */
@@ -231,9 +231,9 @@ static bool quantize_copy(const block_job *job, int threads, dp_error *error)
 static bool make_fast(block_job *job)
 {
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     const bool fast = dp_bulk_block_plan_make(job->plan, &job->fast);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
     return fast;
 }
 
@@ -291,7 +291,7 @@ static uint32_t to_bf16_bits(uint32_t bits)
 static void fill_values(const dp_block_plan *plan, bool bf16, dp_bulk_block_values *values)
 {
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     for (uint32_t byte = 0; byte < 256; byte++) {
         const uint8_t scale = (uint8_t)byte;
         for (uint32_t code = 0; code < 16; code++) {
@@ -299,7 +299,7 @@ static void fill_values(const dp_block_plan *plan, bool bf16, dp_bulk_block_valu
             values->value[byte][code] = bf16 ? to_bf16_bits(bits) << 16 : bits;
         }
     }
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }
 
 static void values_share(void *context, size_t first, size_t last, int thread)
@@ -330,7 +330,7 @@ static void values_scalar_share(void *context, size_t first, size_t last, int th
     const size_t block = job->plan->recipe.block;
     fenv_t callers;
     (void)thread;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     for (size_t run = first; run < last; run++) {
         const uint8_t *payload = job->payload_in + run * job->shape.run_payload_bytes;
         const uint8_t *scale = job->scale_in + run * job->shape.run_scale_bytes;
@@ -342,7 +342,7 @@ static void values_scalar_share(void *context, size_t first, size_t last, int th
                       dp_block_value_f32(job->plan, code, own));
         }
     }
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }
 
 static bool dequantize_any(block_job *job, const dp_bulk_options *options, dp_error *error)

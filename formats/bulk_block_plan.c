@@ -208,8 +208,8 @@ bool dp_bulk_block_is_fast(const dp_block_plan *plan)
 {
     dp_bulk_block_plan fast;
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     const bool answer = dp_bulk_block_plan_make(plan, &fast);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
     return answer;
 }

@@ -128,9 +128,9 @@ void dp_fold64_row(const float *x, float g, dp_sum_order order, uint8_t *payload
 {
     dp_fold64_choice unwanted;
     fenv_t callers;
-    dp_block_enter(&callers);
+    dp_environment_enter(&callers);
     row(x, g, order, payload, scale, choice != NULL ? choice : &unwanted);
-    dp_block_leave(&callers);
+    dp_environment_leave(&callers);
 }
 
 typedef struct {

@@ -26,8 +26,10 @@ bool dp_attention_check(const dp_attention *in, dp_error *error)
         return dp_fail(error, "attention: head dimension %zu: the operator is defined for 1 to %d",
                        in->dim, DP_HEAD_DIM);
     }
-    if (!(in->softmax_scale >= 0.0) || !isfinite(in->softmax_scale)) {
-        return dp_fail(error, "attention: softmax scale %g: give a positive finite number",
+    /* Beyond f32 the multiplier of the scores is Inf; below its normals it is 0, and 0 times the
+     * -Inf of a hidden score is NaN, which gets the largest code. */
+    if (in->softmax_scale != 0.0 && !(in->softmax_scale >= 1e-37 && in->softmax_scale <= 1e38)) {
+        return dp_fail(error, "attention: softmax scale %g: give a number from 1e-37 to 1e38",
                        in->softmax_scale);
     }
     for (size_t h = 0; h < in->q_heads; h++) {

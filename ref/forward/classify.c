@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "formats/bf16.h"
+#include "formats/environment.h"
 #include "ref/arith/f32_fast.h"
 #include "ref/arith/sfu.h"
 
@@ -71,8 +72,9 @@ static float ex2_threshold(const dp_sfu *sfu, int code)
     return constant(low < 0 ? (uint32_t)-low | DP_F32_SIGN : (uint32_t)low);
 }
 
-dp_direct_p dp_direct_p_make(const dp_forward_policy *policy, dp_epoch epoch,
-                             const dp_switches *switches, double softmax_scale, const dp_sfu *sfu)
+static DP_NOINLINE void make(const dp_forward_policy *policy, dp_epoch epoch,
+                             const dp_switches *switches, double softmax_scale, const dp_sfu *sfu,
+                             dp_direct_p *made)
 {
     dp_direct_p launch;
     memset(&launch, 0, sizeof launch);
@@ -84,6 +86,17 @@ dp_direct_p dp_direct_p_make(const dp_forward_policy *policy, dp_epoch epoch,
     for (int code = 1; code < 8; code++) {
         launch.ex2_threshold[code - 1] = ex2_threshold(launch.sfu, code);
     }
+    *made = launch;
+}
+
+dp_direct_p dp_direct_p_make(const dp_forward_policy *policy, dp_epoch epoch,
+                             const dp_switches *switches, double softmax_scale, const dp_sfu *sfu)
+{
+    dp_direct_p launch;
+    fenv_t callers;
+    dp_environment_enter(&callers);
+    make(policy, epoch, switches, softmax_scale, sfu, &launch);
+    dp_environment_leave(&callers);
     return launch;
 }
 

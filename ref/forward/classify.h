@@ -2,7 +2,8 @@
  *
  * From a row of raw scores to what PV consumes: the block bytes and the E2M1 codes of P, and their
  * represented sum. Stages scale, code and (per quarter) denominator of one query row and one key
- * tile. Rules [D6]..[D13] of FORWARD.md; source MrHuff/fp4-fa4 at edde9bcb.
+ * tile. Rules [D6]..[D13] of FORWARD.md; source MrHuff/fp4-fa4 at edde9bcb. What works on one row
+ * expects the default floating-point environment, as dp_forward_run() sets it for its own time.
  */
 #ifndef DP_REF_FORWARD_CLASSIFY_H
 #define DP_REF_FORWARD_CLASSIFY_H

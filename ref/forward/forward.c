@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "formats/environment.h"
 #include "formats/parallel.h"
 #include "ref/arith/gemm.h"
 
@@ -368,9 +369,12 @@ bool dp_forward_run(const dp_forward_job *job, dp_error *error)
                        "fewer threads, or no raw scores",
                        job->operands->key_rows);
     } else {
+        fenv_t callers;
+        dp_environment_enter(&callers);
         dp_parallel_for(threads, run.tiles.count, 1, prepare_tiles, &run);
         dp_parallel_for(threads, job->in->batch * job->in->q_heads * run.strips_a_head, 1,
                         run_strips, &run);
+        dp_environment_leave(&callers);
         for (int t = 0; t < threads; t++) {
             if (run.errors[t].text[0] != '\0') {
                 (void)dp_fail(error, "%s", run.errors[t].text);

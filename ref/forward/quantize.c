@@ -9,6 +9,7 @@
 #include "formats/e2m1.h"
 #include "formats/e4m3.h"
 #include "formats/e8m0.h"
+#include "formats/environment.h"
 #include "formats/fold64.h"
 #include "formats/parallel.h"
 #include "ref/arith/f32_fast.h"
@@ -203,12 +204,15 @@ bool dp_forward_quantize(const dp_attention *in, const dp_direct_p *launch, int 
     }
     const bool natural = in->causal || launch->switches.natural_order ||
                          launch->policy.reference == DP_REFERENCE_NONE;
+    fenv_t callers;
+    dp_environment_enter(&callers);
     dp_anchor_order(in->keys, natural ? 0 : (size_t)launch->policy.anchor_keys, out->key_order);
     quantize_job job = {in, launch, out};
     dp_parallel_for(threads, in->batch * in->q_heads * in->queries, 64, quantize_q_rows, &job);
     dp_parallel_for(threads, in->batch * in->kv_heads * in->keys, 64, quantize_k_rows, &job);
     dp_parallel_for(threads, in->batch * in->kv_heads * (out->key_rows / DP_BLOCK), 4,
                     quantize_v_blocks, &job);
+    dp_environment_leave(&callers);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "formats/bf16.h"
+#include "formats/environment.h"
 #include "formats/parallel.h"
 #include "ref/forward/forward.h"
 
@@ -171,7 +172,10 @@ bool dp_reference_bf16(const dp_attention *in, int threads, uint16_t *o, float *
     const bool good = r.k_transposed != NULL && r.v != NULL;
     if (good) {
         widen(&r);
+        fenv_t callers;
+        dp_environment_enter(&callers);
         dp_parallel_for(threads, in->batch * in->q_heads * in->queries, 16, reference_rows, &r);
+        dp_environment_leave(&callers);
     } else {
         (void)dp_fail(error, "reference: not enough memory for %zu keys: use a shorter sequence",
                       in->keys);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "formats/bf16.h"
+#include "formats/environment.h"
 #include "formats/parallel.h"
 #include "ref/arith/f32_fast.h"
 #include "ref/forward/route_operands.h"
@@ -372,9 +373,9 @@ static void release(route_run *run, size_t matrices, int threads)
     free(run->spaces);
 }
 
-bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_switches *mma,
-                  const dp_sfu *sfu, int threads, uint16_t *o, float *lse, dp_route_stats *stats,
-                  dp_error *error)
+static DP_NOINLINE bool run_all(const dp_attention *in, const dp_route *route,
+                                const dp_mma_switches *mma, const dp_sfu *sfu, int threads,
+                                uint16_t *o, float *lse, dp_route_stats *stats, dp_error *error)
 {
     if (!dp_attention_check(in, error)) {
         return false;
@@ -421,5 +422,16 @@ bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_sw
     release(&run, matrices, threads);
     free(run.smooth);
     free(run.channel);
+    return good;
+}
+
+bool dp_route_run(const dp_attention *in, const dp_route *route, const dp_mma_switches *mma,
+                  const dp_sfu *sfu, int threads, uint16_t *o, float *lse, dp_route_stats *stats,
+                  dp_error *error)
+{
+    fenv_t callers;
+    dp_environment_enter(&callers);
+    const bool good = run_all(in, route, mma, sfu, threads, o, lse, stats, error);
+    dp_environment_leave(&callers);
     return good;
 }

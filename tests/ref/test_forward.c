@@ -3,6 +3,7 @@
  * The forward operator: stages agree with each other when recomputed one element at a time, results
  * do not depend on threads, and the degenerate rows of the rules come out as they say.
  */
+#include <fenv.h>
 #include <math.h>
 
 #include "forward_fixture.h"
@@ -177,6 +178,55 @@ START_TEST(threads_change_nothing)
 }
 END_TEST
 
+/* Rounding up, and on x86-64 FTZ and DAZ as well. */
+static void hostile_environment(bool on)
+{
+    (void)fesetround(on ? FE_UPWARD : FE_TONEAREST);
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(on ? 0x1F80u | 0x8040u | 0x4000u : 0x1F80u);
+#endif
+}
+
+/* The caller's rounding mode, FTZ and DAZ reach no stage, nor BF16 attention. */
+START_TEST(environment_does_not_matter)
+{
+    static const char *policies[] = {"fast", "accurate", "guard-14b", "cubic"};
+    for (int p = 0; p < 4; p++) {
+        fixture a, b;
+        build(&a, SHAPES[1], 3.0, 6);
+        build(&b, SHAPES[1], 3.0, 6);
+        const size_t rows = a.in.batch * a.in.q_heads * a.in.queries;
+        const size_t values = rows * a.in.dim;
+        uint16_t *bf16 = calloc(2 * values, sizeof *bf16);
+        ck_assert_ptr_nonnull(bf16);
+        dp_error error = {""};
+        run(&a, policies[p], DP_EPOCH_S, NULL, 2);
+        ck_assert(dp_reference_bf16(&a.in, 2, bf16, NULL, &error));
+        hostile_environment(true);
+        run(&b, policies[p], DP_EPOCH_S, NULL, 2);
+        const bool good = dp_reference_bf16(&b.in, 2, bf16 + values, NULL, &error);
+        const int mode = fegetround();
+        hostile_environment(false);
+        ck_assert(good);
+        ck_assert_int_eq(mode, FE_UPWARD); /* and the caller gets his own back */
+        const size_t keys = a.operands.key_rows;
+        ck_assert(memcmp(&a.launch, &b.launch, sizeof a.launch) == 0);
+        ck_assert(memcmp(a.raw, b.raw, rows * keys * 4) == 0);
+        ck_assert(memcmp(a.row_ref, b.row_ref, rows * 4) == 0);
+        ck_assert(memcmp(a.p_payload, b.p_payload, rows * keys / 2) == 0);
+        ck_assert(memcmp(a.p_scale, b.p_scale, rows * keys / 32) == 0);
+        ck_assert(memcmp(a.row_sum, b.row_sum, rows * 4) == 0);
+        ck_assert(memcmp(a.acc, b.acc, rows * 128 * 4) == 0);
+        ck_assert(memcmp(a.o, b.o, rows * 128 * 2) == 0);
+        ck_assert(memcmp(a.lse, b.lse, rows * 4) == 0);
+        ck_assert(memcmp(bf16, bf16 + values, values * sizeof *bf16) == 0);
+        free(bf16);
+        discard(&a);
+        discard(&b);
+    }
+}
+END_TEST
+
 /* Errors of the operator against BF16 stay where the published ones are, for N(0,1) of any
  * generator. */
 START_TEST(error_against_bf16)
@@ -342,8 +392,8 @@ START_TEST(bad_shapes_are_refused)
     dp_attention shape = SHAPES[2];
     build(&f, shape, 1.0, 17);
     static const int32_t map[3] = {0, 1, 0};
-    dp_attention bad[6];
-    for (int i = 0; i < 6; i++) {
+    dp_attention bad[10];
+    for (int i = 0; i < 10; i++) {
         bad[i] = f.in;
     }
     bad[0].dim = 129;
@@ -352,7 +402,11 @@ START_TEST(bad_shapes_are_refused)
     bad[3].softmax_scale = -1.0;
     bad[4].kv_of_q = map;
     bad[5].q_heads = 0;
-    for (int i = 0; i < 6; i++) {
+    bad[6].softmax_scale = INFINITY;
+    bad[7].softmax_scale = 1e300; /* finite, but no f32 */
+    bad[8].softmax_scale = 1e-38; /* an f32 that is flushed */
+    bad[9].softmax_scale = 1e-300;
+    for (int i = 0; i < 10; i++) {
         dp_error error = {""};
         ck_assert_msg(!dp_attention_check(&bad[i], &error), "%d", i);
         ck_assert_uint_gt(strlen(error.text), 20);
@@ -387,6 +441,7 @@ int main(void)
     TCase *tests = tcase_create("forward");
     tcase_add_test(tests, stages_follow_from_each_other);
     tcase_add_test(tests, threads_change_nothing);
+    tcase_add_test(tests, environment_does_not_matter);
     tcase_add_test(tests, error_against_bf16);
     tcase_add_test(tests, case_76_ones_come_back_as_one);
     tcase_add_test(tests, case_82_rows_with_no_visible_key);
