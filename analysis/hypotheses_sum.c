@@ -367,7 +367,7 @@ static bool acc_software(const dp_unit *unit, double argument, void *out)
         const size_t d = i / end;
         const size_t j = i % end;
         const dp_e2m1 code = {
-            (uint8_t)(dp_strip_u8(&unit->in, DP_DUMP_V_PAYLOAD)[d * keys / 2 + j / 2] >>
+            (uint8_t)((unsigned)dp_strip_u8(&unit->in, DP_DUMP_V_PAYLOAD)[d * keys / 2 + j / 2] >>
                           (j % 2 * 4) &
                       15u)};
         const uint8_t byte =
@@ -378,7 +378,9 @@ static bool acc_software(const dp_unit *unit, double argument, void *out)
         for (size_t j = 0; j < end; j++) {
             const size_t at = r * keys + j;
             const dp_e2m1 code = {
-                (uint8_t)(dp_strip_u8(&unit->in, DP_DUMP_P_PAYLOAD)[at / 2] >> (at % 2 * 4) & 15u)};
+                (uint8_t)((unsigned)dp_strip_u8(&unit->in, DP_DUMP_P_PAYLOAD)[at / 2] >>
+                              (at % 2 * 4) &
+                          15u)};
             p[j] = ldexp((double)dp_e2m1_to_f32(code),
                          dp_strip_u8(&unit->in, DP_DUMP_P_SCALE)[at / DP_BLOCK] - 127);
         }

@@ -73,7 +73,8 @@ END_TEST
 
 START_TEST(seeds_and_lengths)
 {
-    char once[4096], *cut;
+    static char once[sizeof run.out];
+    char *cut;
     run_directp(&run, "range --random 20261838 --seq 1024 --formats nvfp4-g448 --csv");
     ck_assert_int_eq(run.status, 0);
     (void)snprintf(once, sizeof once, "%s", run.out);

@@ -91,7 +91,7 @@ static uint32_t decoded_sum(const uint8_t *packed, size_t codes)
 {
     double sum = 0;
     for (size_t i = 0; i < codes; i++) {
-        const dp_e2m1 code = {(uint8_t)(packed[i / 2] >> (4 * (i % 2)) & 0xFu)};
+        const dp_e2m1 code = {(uint8_t)((unsigned)packed[i / 2] >> (4 * (i % 2)) & 0xFu)};
         sum += code.bits < 8 ? 2.0 * (double)dp_e2m1_to_f32(code) : 0.0;
     }
     return (uint32_t)sum;
