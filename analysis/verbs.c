@@ -11,6 +11,7 @@ const dp_verb dp_verbs[] = {
     {"range", "measure what formats keep of exact softmax probabilities", dp_cmd_range},
     {"fit", "fit the map from scores to E2M1 codes to a distribution or to tensors", dp_cmd_fit},
     {"matrix", "run formats and routes side by side, with the published rows", dp_cmd_matrix},
+    {"guard", "tell which heads need a guard, with which constants", dp_cmd_guard},
     {"plot", "draw results with gnuplot", dp_cmd_plot},
     {"capture", "record what a GPU returns, or replay such a file", dp_cmd_capture},
     {"bench", "measure speeds of the library beside their limits", dp_cmd_bench},
