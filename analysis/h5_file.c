@@ -8,6 +8,9 @@
 
 void dp_h5_quiet(void)
 {
+    /* Every file is closed by name. HDF5 1.10 would close at exit what it failed to close before,
+     * on a full file system, and crash. Works before the library is first used. */
+    (void)H5dont_atexit();
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 

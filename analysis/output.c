@@ -48,6 +48,7 @@ static void catch_signals(void)
             (void)sigaction(numbers[i], &action, NULL);
         }
     }
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit: write() says so */
 }
 
 static int take_slot(const char *temporary)

@@ -142,6 +142,30 @@ START_TEST(full_file_system)
 }
 END_TEST
 
+/* The whole command on such a file system: it says so and ends with 2, its exit handlers included.
+ */
+START_TEST(command_on_a_full_file_system)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        static dp_run run;
+        char line[1024];
+        const struct rlimit limit = {60 << 10, 60 << 10};
+        (void)setrlimit(RLIMIT_FSIZE, &limit);
+        (void)snprintf(line, sizeof line,
+                       "attend --random 1 --seq 128 --heads 1 --stages all -o '%s'",
+                       scratch("full_command.h5"));
+        run_directp(&run, line);
+        (void)fprintf(stderr, "status %d: %s", run.status, run.err);
+        _exit(run.status == 2 && strstr(run.err, "cannot be written") != NULL ? 0 : 1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d", status);
+    ck_assert_int_eq(scratch_count("full_command.h5"), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("output");
@@ -150,6 +174,7 @@ int main(void)
     tcase_add_test(cases, targets_that_are_refused);
     tcase_add_test(cases, signals_leave_nothing);
     tcase_add_test(cases, full_file_system);
+    tcase_add_test(cases, command_on_a_full_file_system);
     suite_add_tcase(suite, cases);
     const int status = dp_run_suite(suite);
     scratch_remove();
