@@ -153,6 +153,27 @@ static bool write_settings(const dp_plot_request *request, const dp_matrix *m, s
     return dp_plot_close(&file, true, error);
 }
 
+/* Name the pictures that matrix.gp made: it leaves out those without data. */
+static void list_pictures(const char *folder, const dp_matrix *m, size_t mass)
+{
+    bool plane = false;
+    bool sweep = false;
+    for (size_t k = 0; k < dp_matrix_input_count(); k++) {
+        plane = plane || has_input(m, dp_matrix_input_name(k));
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        sweep = sweep || strcmp(m->rows[i].section, "g") == 0 ||
+                strcmp(m->rows[i].section, "density") == 0;
+    }
+    const bool made[] = {plane, sweep, mass > 0};
+    const char *const names[] = {"plane", "sweep", "mass"};
+    for (int i = 0; i < 3; i++) {
+        if (made[i]) {
+            (void)printf("%s/matrix_%s.png\n", folder, names[i]);
+        }
+    }
+}
+
 bool dp_plot_matrix(const dp_plot_request *request, dp_error *error)
 {
     if (request->count != 1) {
@@ -170,8 +191,7 @@ bool dp_plot_matrix(const dp_plot_request *request, dp_error *error)
         write_settings(request, &matrix, mass, error) &&
         dp_plot_install(request, "matrix.gp", error) && dp_plot_draw(request, "matrix.gp", error);
     if (good && request->draw) {
-        (void)printf("%s/matrix_plane.png\n%s/matrix_sweep.png\n%s/matrix_mass.png\n", request->dir,
-                     request->dir, request->dir);
+        list_pictures(request->dir, &matrix, mass);
     }
     dp_matrix_free(&matrix);
     return good;

@@ -13,7 +13,12 @@ if (shown > 0) {
   columns = shown > 1 ? 2 : 1
   set terminal pngcairo size 900 * columns,90 + 560 * rows font "sans,11" noenhanced
   set output "matrix_plane.png"
-  set multiplot layout rows,columns margins 0.06,0.85,0.07,0.91 spacing 0.22,0.13 title \
+  # Labels and the list beside a panel take the same room in pixels, however many panels there are.
+  left = columns > 1 ? 0.06 : 0.11
+  right = columns > 1 ? 0.85 : 0.70
+  bottom = rows > 1 ? 0.07 : 0.12
+  top = rows > 1 ? 0.91 : 0.87
+  set multiplot layout rows,columns margins left,right,bottom,top spacing 0.22,0.13 title \
     "Error against BF16 attention (" . title_text . "); hollow: published" font ",14"
   set logscale xy
   set border 3

@@ -15,7 +15,8 @@ endif()
 foreach(folder formats ref)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/directp FILES_MATCHING PATTERN "*.h"
-          PATTERN "*_internal.h" EXCLUDE PATTERN "*_plan.h" EXCLUDE)
+          PATTERN "*_internal.h" EXCLUDE PATTERN "*_plan.h" EXCLUDE
+          PATTERN "cmake" EXCLUDE)
 endforeach()
 
 set(DP_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/directp)
