@@ -12,6 +12,7 @@ const dp_verb dp_verbs[] = {
     {"fit", "fit the map from scores to E2M1 codes to a distribution or to tensors", dp_cmd_fit},
     {"matrix", "run formats and routes side by side, with the published rows", dp_cmd_matrix},
     {"guard", "tell which heads need a guard, with which constants", dp_cmd_guard},
+    {"report", "write one HTML page about a tensor", dp_cmd_report},
     {"plot", "draw results with gnuplot", dp_cmd_plot},
     {"capture", "record what a GPU returns, or replay such a file", dp_cmd_capture},
     {"bench", "measure speeds of the library beside their limits", dp_cmd_bench},
