@@ -9,6 +9,8 @@
 const dp_plot dp_plots[] = {
     {"range", "what formats keep of probabilities, by sequence length or input; scale exponents",
      dp_plot_range},
+    {"diff", "where and how far a dump differs: map of mismatches, histogram of distances",
+     dp_plot_diff},
     {"codes", "codes of P against those of 2^x: confusion, match by distance and by byte",
      dp_plot_codes},
     {"fit", "the landscape of an objective, decision boundaries, what each map keeps", dp_plot_fit},

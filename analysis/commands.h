@@ -18,8 +18,10 @@ dp_verb_main dp_cmd_matrix;
 dp_verb_main dp_cmd_quantize;
 dp_verb_main dp_cmd_swizzle;
 dp_verb_main dp_cmd_table;
+dp_verb_main dp_cmd_verify;
 dp_verb_main dp_cmd_plot;
 dp_verb_main dp_cmd_range;
 dp_verb_main dp_cmd_capture;
+dp_verb_main dp_cmd_cases;
 
 #endif

@@ -17,6 +17,12 @@ bool dp_hypothesis_run(const dp_hypothesis *hypothesis, const dp_unit *unit, voi
 /* Keep the best few, the fewest mismatches left first. */
 static void keep(dp_diff_result *result, dp_diff_finding finding)
 {
+    for (size_t i = 0; i < result->finding_count; i++) { /* one name once, by its best variant */
+        if (strcmp(result->findings[i].name, finding.name) == 0 &&
+            result->findings[i].left <= finding.left) {
+            return;
+        }
+    }
     size_t at = result->finding_count;
     while (at > 0 && result->findings[at - 1].left > finding.left) {
         at--;

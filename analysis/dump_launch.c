@@ -267,7 +267,7 @@ bool dp_dump_take_launch(dp_dump *dump, const dp_dump_overrides *overrides, dp_e
                 (dp_h5_has_attribute(&dump->file, "/", "switches")
                      ? dp_h5_text(&dump->file, "/", "switches", &switch_text, error)
                      : need_text(dump, "switches", overrides->set != NULL ? "" : NULL,
-                                 "--set (\"\" for the defaults)", &switch_text, error)) &&
+                                 "--set with at least one switch", &switch_text, error)) &&
                 dp_forward_policy_find(policy_name, &policy, error) &&
                 find_epoch(dump, epoch_name, &epoch, error) &&
                 find_sfu(dump, overrides->sfu, &sfu, error);

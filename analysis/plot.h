@@ -31,6 +31,7 @@ typedef struct {
 extern const dp_plot dp_plots[];
 
 dp_plot_run dp_plot_range;
+dp_plot_run dp_plot_diff;
 dp_plot_run dp_plot_codes;
 dp_plot_run dp_plot_fit;
 dp_plot_run dp_plot_matrix;

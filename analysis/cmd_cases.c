@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * directp cases: write the standard case set. directp verify: judge the dumps that came back.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "analysis/commands.h"
+#include "analysis/diff_report.h"
+#include "analysis/options.h"
+#include "analysis/standard_cases.h"
+
+static const char *file_of(const char *dir, const char *name, const char *ending, char *path)
+{
+    (void)snprintf(path, DP_PATH_SIZE, "%s/%s%s", dir, name, ending);
+    return path;
+}
+
+static bool write_cases(const char *dir, dp_error *error)
+{
+    char path[DP_PATH_SIZE];
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
+        return dp_fail(error, "%s: cannot make this folder: %s", dir, strerror(errno));
+    }
+    for (size_t i = 0; dp_standard_case_at(i) != NULL; i++) {
+        const dp_standard_case *which = dp_standard_case_at(i);
+        dp_tensors tensors;
+        if (!dp_standard_case_make(which, &tensors, error)) {
+            return false;
+        }
+        const bool good = dp_tensors_save(file_of(dir, which->name, ".h5", path), &tensors, error);
+        dp_tensors_free(&tensors);
+        if (!good) {
+            return false;
+        }
+        (void)printf("%-18s %zu x %zu, heads %zu/%zu: %s\n", which->name, which->queries,
+                     which->keys, which->q_heads, which->kv_heads, which->purpose);
+    }
+    return true;
+}
+
+int dp_cmd_cases(int argc, char **argv)
+{
+    const char *dir = "cases";
+    const dp_option options[] = {{.name = "output",
+                                  .type = DP_OPTION_TEXT,
+                                  .value = &dir,
+                                  .help = "folder for the cases; made when missing",
+                                  .argument = "DIR",
+                                  .letter = 'o'}};
+    const dp_usage usage = {
+        .verb = "cases",
+        .operands = "",
+        .summary =
+            "Write the standard case set: the inputs on which a kernel must agree with the "
+            "oracle before it is called verified. Put the kernel's dump of NAME.h5 beside it "
+            "as NAME.dump.h5 and run `directp verify DIR`.",
+        .example = "directp cases -o cases\n"
+                   "directp attend cases/random.h5 --policy fast --stages all -o "
+                   "cases/random.dump.h5\n"
+                   "directp verify cases",
+        .least = 0,
+        .most = 0,
+        .options = options,
+        .count = 1};
+    const int status = dp_options_parse(&usage, &argc, argv);
+    dp_error error = {""};
+    return status != DP_CONTINUE      ? status
+           : write_cases(dir, &error) ? DP_EXIT_SAME
+                                      : dp_report_error(&error);
+}
+
+/* ---- verify -------------------------------------------------------------------------------------
+ */
+
+/* What the dumps exercised, over all cases. */
+typedef struct {
+    uint64_t q_code[16], k_code[16], v_code[16], p_code[8];
+    uint64_t q_scale[256], v_scale[256], p_scale[256];
+    uint64_t count[385];
+    uint64_t zero_rows, midpoints[7];
+    uint64_t floors; /* blocks at the stored floor */
+} coverage;
+
+static void cover_midpoints(const dp_unit *unit, coverage *c)
+{
+    static const float middle[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+    const size_t keys = unit->dump->key_rows;
+    for (size_t i = 0; i < unit->rows * keys; i += DP_BLOCK) {
+        const float *raw = dp_strip_f32(&unit->in, DP_DUMP_RAW) + i;
+        const float m = dp_strip_f32(&unit->in, DP_DUMP_ROW_REF)[i / keys];
+        float largest = -INFINITY;
+        for (size_t j = 0; j < DP_BLOCK; j++) {
+            largest = raw[j] > largest ? raw[j] : largest;
+        }
+        const int u = dp_block_byte(&unit->launch, largest, m);
+        const dp_block_scalars s =
+            dp_block_offsets(&unit->launch, m, dp_working_byte(&unit->launch, u));
+        for (size_t j = 0; j < DP_BLOCK; j++) {
+            const float y = dp_lane_value(&unit->launch, s, false, raw[j]);
+            for (int k = 0; k < 7; k++) { /* within 64 ulps of the midpoint */
+                c->midpoints[k] += fabsf(y - middle[k]) <= middle[k] * 0x1p-18f;
+            }
+        }
+    }
+}
+
+static void cover_codes(const dp_unit *unit, dp_dump_id id, uint64_t *counts, unsigned mask)
+{
+    const bool query = dp_dump_datasets[id].rows == DP_DUMP_QUERY_ROWS;
+    const size_t rows = query ? unit->rows : dp_dump_head_rows(unit->dump, id);
+    for (size_t i = 0; unit->in.valid[id] && i < rows * dp_dump_width(unit->dump, id); i++) {
+        const uint8_t byte = dp_strip_u8(&unit->in, id)[i];
+        if (mask == 255u) {
+            counts[byte]++;
+        } else {
+            counts[byte & mask]++;
+            counts[byte >> 4 & mask]++;
+        }
+    }
+}
+
+static bool cover(const dp_dump *dump, coverage *c, dp_error *error)
+{
+    dp_unit unit;
+    dp_operands operands;
+    memset(&operands, 0, sizeof operands);
+    bool good = dp_unit_allocate(&unit, dump, 0, error) &&
+                (!dump->has_inputs || dp_diff_operands(dump, &dump->launch, 0, &operands, error));
+    unit.operands = dump->has_inputs ? &operands : NULL;
+    for (size_t i = 0; good && i < dp_unit_count(dump); i++) {
+        good = dp_unit_load(&unit, i, error);
+        if (!good) {
+            break;
+        }
+        cover_codes(&unit, DP_DUMP_Q_PAYLOAD, c->q_code, 15);
+        cover_codes(&unit, DP_DUMP_K_PAYLOAD, c->k_code, 15);
+        cover_codes(&unit, DP_DUMP_V_PAYLOAD, c->v_code, 15);
+        cover_codes(&unit, DP_DUMP_P_PAYLOAD, c->p_code, 7);
+        cover_codes(&unit, DP_DUMP_Q_SCALE, c->q_scale, 255);
+        cover_codes(&unit, DP_DUMP_V_SCALE, c->v_scale, 255);
+        cover_codes(&unit, DP_DUMP_P_SCALE, c->p_scale, 255);
+        const size_t blocks = unit.rows * (dump->key_rows / DP_BLOCK);
+        for (size_t b = 0; unit.in.valid[DP_DUMP_CODE_SUM] && b < blocks; b++) {
+            const uint16_t sum = dp_strip_u16(&unit.in, DP_DUMP_CODE_SUM)[b];
+            c->count[sum > 384 ? 384 : sum]++;
+        }
+        for (size_t r = 0; unit.in.valid[DP_DUMP_ROW_SUM] && r < unit.rows; r++) {
+            c->zero_rows += dp_strip_f32(&unit.in, DP_DUMP_ROW_SUM)[r] == 0.0f;
+        }
+        if (unit.in.valid[DP_DUMP_RAW] && unit.in.valid[DP_DUMP_ROW_REF]) {
+            cover_midpoints(&unit, c);
+        }
+    }
+    dp_unit_free(&unit);
+    dp_operands_free(&operands);
+    return good;
+}
+
+/* The dump's own inputs must be the case's: other data prove nothing about this case. */
+static bool same_inputs(const dp_standard_case *which, const dp_dump *dump, dp_error *error)
+{
+    dp_tensors t;
+    if (!dump->has_inputs) {
+        return dp_fail(error, "%s: it has no /inputs: dump Q, K and V of %s.h5 with the stages",
+                       dump->path, which->name);
+    }
+    if (!dp_standard_case_make(which, &t, error)) {
+        return false;
+    }
+    bool same = dump->batch == 1 && dump->q_heads == t.q_heads && dump->kv_heads == t.kv_heads &&
+                dump->queries == t.q_len && dump->keys == t.kv_len && dump->dim == t.dim;
+    const size_t q = t.q_heads * t.q_len * t.dim;
+    const size_t kv = t.kv_heads * t.kv_len * t.dim;
+    for (size_t i = 0; same && i < q; i++) {
+        same = dump->q[i] == dp_f32_bits(t.q[i]) >> 16;
+    }
+    for (size_t i = 0; same && i < kv; i++) {
+        same = dump->k[i] == dp_f32_bits(t.k[i]) >> 16 && dump->v[i] == dp_f32_bits(t.v[i]) >> 16;
+    }
+    dp_tensors_free(&t);
+    return same ||
+           dp_fail(error, "%s: its inputs are not those of %s.h5: run the kernel on the case",
+                   dump->path, which->name);
+}
+
+typedef struct {
+    int missing, different, partial;
+    coverage seen;
+} verdict;
+
+static const dp_column COLUMNS[] = {{"case", NULL, -1},       {"verdict", NULL, -1},
+                                    {"stages", NULL, -1},     {"elements", NULL, -1},
+                                    {"mismatches", NULL, -1}, {"first_wrong", NULL, -1},
+                                    {"diagnosis", NULL, -1}};
+
+static void add_row(dp_report *report, const dp_standard_case *which, const dp_diff_result *result,
+                    verdict *v)
+{
+    int64_t stages = 0;
+    uint64_t elements = 0, mismatches = 0;
+    for (int d = 0; d < DP_DUMP_DATASETS; d++) {
+        stages += result->set[d].compared;
+        elements += result->set[d].elements;
+        mismatches += result->set[d].mismatches;
+    }
+    const bool wrong = result->first_wrong >= 0;
+    v->different += wrong;
+    v->partial += stages < DP_DUMP_DATASETS;
+    dp_report_text(report, which->name);
+    dp_report_text(report, wrong                       ? "DIFFERS"
+                           : stages < DP_DUMP_DATASETS ? "same, in part"
+                                                       : "same");
+    dp_report_i64(report, stages);
+    dp_report_i64(report, (int64_t)elements);
+    dp_report_i64(report, (int64_t)mismatches);
+    dp_report_text(report, wrong ? dp_dump_datasets[result->first_wrong].name : "");
+    dp_report_text(report, result->finding_count > 0 ? result->findings[0].name
+                           : wrong                   ? "no known mistake"
+                                                     : "");
+}
+
+static bool verify_case(const dp_standard_case *which, const char *dir,
+                        const dp_dump_overrides *overrides, dp_report *report, verdict *v,
+                        dp_error *error)
+{
+    char path[DP_PATH_SIZE];
+    struct stat status;
+    dp_dump dump;
+    if (stat(file_of(dir, which->name, ".dump.h5", path), &status) != 0) {
+        v->missing++;
+        dp_report_text(report, which->name);
+        dp_report_text(report, "MISSING");
+        for (int i = 0; i < 3; i++) {
+            dp_report_i64(report, 0);
+        }
+        dp_report_text(report, "");
+        dp_report_text(report, "");
+        return true;
+    }
+    if (!dp_dump_open(&dump, path, overrides, error)) {
+        return false;
+    }
+    const dp_diff_job job = {.dump = &dump};
+    dp_diff_result *result = same_inputs(which, &dump, error) ? dp_diff_run(&job, error) : NULL;
+    const bool good = result != NULL && cover(&dump, &v->seen, error);
+    if (good) {
+        add_row(report, which, result, v);
+    }
+    free(result);
+    dp_dump_close(&dump);
+    return good;
+}
+
+static int seen(const uint64_t *counts, int n)
+{
+    int used = 0;
+    for (int i = 0; i < n; i++) {
+        used += counts[i] > 0;
+    }
+    return used;
+}
+
+static void range_of(const uint64_t *counts, int n, int *low, int *high)
+{
+    *low = -1;
+    *high = -1;
+    for (int i = 0; i < n; i++) {
+        if (counts[i] > 0) {
+            *low = *low < 0 ? i : *low;
+            *high = i;
+        }
+    }
+}
+
+static void print_coverage(const coverage *c, FILE *stream)
+{
+    int low, high;
+    (void)fprintf(stream,
+                  "\nCoverage of the dumps\n"
+                  "  codes          Q %d of 16, K %d of 16, V %d of 16, P %d of 8\n",
+                  seen(c->q_code, 16), seen(c->k_code, 16), seen(c->v_code, 16),
+                  seen(c->p_code, 8));
+    range_of(c->q_scale, 256, &low, &high);
+    (void)fprintf(stream, "  scales of Q    %d bytes, 0x%02X to 0x%02X\n", seen(c->q_scale, 256),
+                  (unsigned)low & 255u, (unsigned)high & 255u);
+    range_of(c->v_scale, 256, &low, &high);
+    (void)fprintf(stream, "  scales of V    %d bytes, 0x%02X to 0x%02X\n", seen(c->v_scale, 256),
+                  (unsigned)low & 255u, (unsigned)high & 255u);
+    range_of(c->p_scale, 256, &low, &high);
+    (void)fprintf(stream, "  scales of P    %d bytes, 0x%02X to 0x%02X\n", seen(c->p_scale, 256),
+                  (unsigned)low & 255u, (unsigned)high & 255u);
+    range_of(c->count, 385, &low, &high);
+    (void)fprintf(stream, "  sums of codes  %d values, %d to %d\n", seen(c->count, 385), low, high);
+    (void)fprintf(stream, "  rows of sum 0  %llu\n", (unsigned long long)c->zero_rows);
+    (void)fputs("  values of P within 2^-18 of the midpoints 0.25 0.75 1.25 1.75 2.5 3.5 5:",
+                stream);
+    for (int k = 0; k < 7; k++) {
+        (void)fprintf(stream, " %llu", (unsigned long long)c->midpoints[k]);
+    }
+    (void)fputs("\n", stream);
+}
+
+static bool complete(const coverage *c)
+{
+    return seen(c->q_code, 16) >= 15 && seen(c->k_code, 16) >= 15 && seen(c->v_code, 16) >= 15 &&
+           seen(c->p_code, 8) == 8 && seen(c->p_scale, 256) >= 64;
+}
+
+static bool verify(const char *dir, const dp_dump_overrides *overrides, dp_style style,
+                   bool *verified, dp_error *error)
+{
+    verdict *v = calloc(1, sizeof *v);
+    dp_report *report =
+        dp_report_new("Standard cases", COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
+    bool good = v != NULL && report != NULL;
+    for (size_t i = 0; good && dp_standard_case_at(i) != NULL; i++) {
+        good = verify_case(dp_standard_case_at(i), dir, overrides, report, v, error);
+    }
+    good = good && dp_report_print(report, style, stdout, error);
+    if (good) {
+        const bool covered = complete(&v->seen);
+        *verified = v->missing == 0 && v->different == 0 && v->partial == 0 && covered;
+        if (style == DP_STYLE_TEXT) {
+            print_coverage(&v->seen, stdout);
+            (void)printf("\nVerdict: %s (%d missing, %d different, %d without some stages%s)\n",
+                         *verified ? "verified" : "NOT verified", v->missing, v->different,
+                         v->partial, covered ? "" : ", coverage incomplete");
+        }
+    }
+    dp_report_free(report);
+    free(v);
+    return good || dp_fail(error, "verify: not enough memory");
+}
+
+int dp_cmd_verify(int argc, char **argv)
+{
+    dp_dump_overrides overrides = {0};
+    bool json = false, csv = false, verified = false;
+    const dp_option options[] = {
+        DP_TEXT("policy", &overrides.policy, "NAME", "policy, instead of the files'"),
+        DP_CHOICE("epoch", &overrides.epoch, "S|R", "sources modelled, instead of the files'"),
+        DP_TEXT("set", &overrides.set, "NAME=VALUE,...", "policy fields and switches on top"),
+        DP_JSON(&json),
+        DP_CSV(&csv),
+    };
+    const dp_usage usage = {
+        .verb = "verify",
+        .operands = "DIR",
+        .summary = "Judge the dumps NAME.dump.h5 of the standard cases in a folder: every stage of "
+                   "every case by bits, and what codes, bytes and boundaries they exercised. Exit "
+                   "status 0: verified; 1: something differs or is missing.",
+        .example = "directp verify cases",
+        .least = 1,
+        .most = 1,
+        .options = options,
+        .count = sizeof options / sizeof options[0]};
+    const int status = dp_options_parse(&usage, &argc, argv);
+    if (status != DP_CONTINUE) {
+        return status;
+    }
+    dp_error error = {""};
+    dp_style style;
+    if (!dp_style_of(json, csv, &style, &error) ||
+        !verify(argv[1], &overrides, style, &verified, &error)) {
+        return dp_report_error(&error);
+    }
+    return verified ? DP_EXIT_SAME : DP_EXIT_DIFFERENT;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * directp diff as a user runs it: dumps of the command itself, of foreign writers, windows of rows,
+ * scale pages, dumps that do not say what they are, and damaged ones.
+ */
+#include <hdf5.h>
+#include <stdlib.h>
+
+#include "analysis/h5.h"
+#include "formats/layout.h"
+#include "scratch.h"
+
+static char dump[512];
+
+static void make(const char *options)
+{
+    static dp_run run;
+    char line[1024];
+    (void)snprintf(dump, sizeof dump, "%s", scratch("dump.h5"));
+    (void)snprintf(line, sizeof line,
+                   "attend --random 11 --seq 256 --heads 2 --threads 1 --stages all %s -o '%s'",
+                   options, dump);
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+}
+
+static int diff(dp_run *run, const char *arguments)
+{
+    char line[2048];
+    (void)snprintf(line, sizeof line, "diff '%s' --threads 1 %s", dump, arguments);
+    run_directp(run, line);
+    return run->status;
+}
+
+/* Open the dump for changing it. */
+static hid_t open_dump(void)
+{
+    const hid_t file = H5Fopen(dump, H5F_ACC_RDWR, H5P_DEFAULT);
+    ck_assert(file >= 0);
+    return file;
+}
+
+static void close_dump(hid_t file)
+{
+    ck_assert(H5Fclose(file) >= 0);
+}
+
+/* Data of a dataset as it is stored. */
+static void *take(hid_t file, const char *path, hid_t type, hsize_t dims[4], int *rank)
+{
+    const hid_t set = H5Dopen2(file, path, H5P_DEFAULT);
+    ck_assert(set >= 0);
+    const hid_t space = H5Dget_space(set);
+    *rank = H5Sget_simple_extent_ndims(space);
+    ck_assert_int_ge(H5Sget_simple_extent_dims(space, dims, NULL), 0);
+    void *data = malloc((size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type));
+    ck_assert(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    (void)H5Sclose(space);
+    (void)H5Dclose(set);
+    return data;
+}
+
+/* Replace a dataset; chunk: 0 plain, else rows of a chunk with gzip. */
+static void replace(hid_t file, const char *path, hid_t stored, hid_t memory, int rank,
+                    const hsize_t *dims, const void *data, hsize_t chunk, const char *layout)
+{
+    ck_assert(H5Ldelete(file, path, H5P_DEFAULT) >= 0);
+    const hid_t plan = H5Pcreate(H5P_DATASET_CREATE);
+    if (chunk > 0) {
+        hsize_t box[4] = {1, 1, chunk, rank > 3 ? dims[3] : 1};
+        ck_assert(H5Pset_chunk(plan, rank, box) >= 0 && H5Pset_deflate(plan, 6) >= 0);
+    }
+    const hid_t space = H5Screate_simple(rank, dims, NULL);
+    const hid_t set = H5Dcreate2(file, path, stored, space, H5P_DEFAULT, plan, H5P_DEFAULT);
+    ck_assert(set >= 0 && H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    if (layout != NULL) {
+        const hid_t type = H5Tcopy(H5T_C_S1);
+        (void)H5Tset_size(type, strlen(layout) + 1);
+        const hid_t scalar = H5Screate(H5S_SCALAR);
+        const hid_t attribute = H5Acreate2(set, "layout", type, scalar, H5P_DEFAULT, H5P_DEFAULT);
+        ck_assert(H5Awrite(attribute, type, layout) >= 0);
+        (void)H5Aclose(attribute);
+        (void)H5Sclose(scalar);
+        (void)H5Tclose(type);
+    }
+    (void)H5Dclose(set);
+    (void)H5Sclose(space);
+    (void)H5Pclose(plan);
+}
+
+static void drop_attribute(const char *name)
+{
+    const hid_t file = open_dump();
+    ck_assert(H5Adelete(file, name) >= 0);
+    close_dump(file);
+}
+
+static void put_integer(hid_t file, const char *name, int64_t value)
+{
+    const hid_t scalar = H5Screate(H5S_SCALAR);
+    const hid_t attribute = H5Acreate2(file, name, H5T_STD_I64LE, scalar, H5P_DEFAULT, H5P_DEFAULT);
+    ck_assert(H5Awrite(attribute, H5T_NATIVE_INT64, &value) >= 0);
+    (void)H5Aclose(attribute);
+    (void)H5Sclose(scalar);
+}
+
+START_TEST(own_dumps_are_the_same)
+{
+    static dp_run run;
+    static const char *const options[] = {"--policy fast --epoch S", "--policy accurate --epoch R",
+                                          "--policy guard-14b --epoch R --causal",
+                                          "--policy ideal --set shift=12",
+                                          "--policy fast --dim 64 --set native-d64=on"};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        make(options[i]);
+        ck_assert_msg(diff(&run, "") == 0, "%s: %s %s", options[i], run.out, run.err);
+    }
+    ck_assert_int_eq(diff(&run, "--epoch S --set shift=11"), 1);
+    ck_assert(strstr(run.out, "First wrong stage") != NULL);
+    ck_assert_int_eq(diff(&run, "--epoch S --set shift=11 --json"), 1);
+    ck_assert(strstr(run.out, "\"verdict\": \"different\"") != NULL);
+}
+END_TEST
+
+START_TEST(undeclared_dumps_are_refused)
+{
+    static const char *const names[] = {"policy", "epoch", "switches"};
+    static dp_run run;
+    char line[1024];
+    for (size_t i = 0; i < 3; i++) {
+        make("--policy fast");
+        drop_attribute(names[i]);
+        (void)snprintf(line, sizeof line, "diff '%s'", dump);
+        assert_refused(line, names[i]);
+    }
+    ck_assert_int_eq(diff(&run, "--set key-order=anchor"), 0); /* said by the user */
+}
+END_TEST
+
+START_TEST(foreign_writers)
+{
+    static dp_run run;
+    hsize_t dims[4];
+    int rank;
+    make("--policy fast --epoch R");
+    const hid_t file = open_dump();
+    void *raw = take(file, "/score/raw", H5T_NATIVE_FLOAT, dims, &rank);
+    replace(file, "/score/raw", H5T_IEEE_F32BE, H5T_NATIVE_FLOAT, rank, dims, raw, 100, NULL);
+    void *sum = take(file, "/denominator/row_sum", H5T_NATIVE_FLOAT, dims, &rank);
+    replace(file, "/denominator/row_sum", H5T_IEEE_F32BE, H5T_NATIVE_FLOAT, rank, dims, sum, 0,
+            NULL);
+    void *count = take(file, "/denominator/code_sum", H5T_NATIVE_UINT16, dims, &rank);
+    replace(file, "/denominator/code_sum", H5T_STD_U16BE, H5T_NATIVE_UINT16, rank, dims, count, 7,
+            NULL);
+    void *o = take(file, "/output/o", H5T_NATIVE_UINT16, dims, &rank);
+    float *wide = malloc(2 * 256 * 128 * sizeof *wide);
+    for (size_t i = 0; i < 2 * 256 * 128; i++) {
+        wide[i] = dp_f32_from_bits((uint32_t)((uint16_t *)o)[i] << 16);
+    }
+    replace(file, "/output/o", H5T_IEEE_F32BE, H5T_NATIVE_FLOAT, rank, dims, wide, 0, NULL);
+    void *code = take(file, "/code/p_payload", H5T_NATIVE_UINT8, dims, &rank);
+    replace(file, "/code/p_payload", H5T_STD_I8LE, H5T_NATIVE_INT8, rank, dims, code, 33, NULL);
+    close_dump(file);
+    ck_assert_msg(diff(&run, "") == 0, "%s%s", run.out, run.err);
+    free(raw);
+    free(sum);
+    free(count);
+    free(o);
+    free(wide);
+    free(code);
+}
+END_TEST
+
+START_TEST(scale_layouts)
+{
+    static dp_run run;
+    static const struct {
+        const char *path, *name;
+        dp_layout kind;
+        size_t rows, cols;
+    } cases[] = {{"/quantize/q_scale", "atom128x4", DP_LAYOUT_128X4, 256, 8},
+                 {"/quantize/k_scale", "atom64x4", DP_LAYOUT_SM120, 256, 8},
+                 {"/quantize/v_scale", "128x4", DP_LAYOUT_128X4, 128, 8}};
+    make("--policy accurate --epoch R");
+    const hid_t file = open_dump();
+    for (size_t i = 0; i < 3; i++) {
+        hsize_t dims[4];
+        int rank;
+        uint8_t *linear = take(file, cases[i].path, H5T_NATIVE_UINT8, dims, &rank);
+        const dp_layout_map map = {cases[i].kind, cases[i].rows, cases[i].cols};
+        const size_t bytes = dp_layout_bytes(map);
+        uint8_t *stored = malloc(2 * bytes);
+        for (size_t h = 0; h < 2; h++) {
+            dp_layout_swizzle(map, linear + h * cases[i].rows * cases[i].cols, stored + h * bytes);
+        }
+        const hsize_t pages[3] = {1, 2, bytes};
+        replace(file, cases[i].path, H5T_STD_U8LE, H5T_NATIVE_UINT8, 3, pages, stored, 0,
+                cases[i].name);
+        free(linear);
+        free(stored);
+    }
+    close_dump(file);
+    ck_assert_msg(diff(&run, "") == 0, "%s%s", run.out, run.err);
+}
+END_TEST
+
+/* Rows 70 to 199 of head 1 alone. */
+START_TEST(windows_and_heads)
+{
+    static dp_run run;
+    static const char *const paths[] = {"/score/raw", "/reference/row_ref", "/scale/p_scale",
+                                        "/code/p_payload"};
+    make("--policy fast --epoch R");
+    const hid_t file = open_dump();
+    for (size_t i = 0; i < 4; i++) {
+        hsize_t dims[4] = {1, 1, 1, 1};
+        int rank;
+        const hid_t type = i < 2 ? H5T_NATIVE_FLOAT : H5T_NATIVE_UINT8;
+        char *all = take(file, paths[i], type, dims, &rank);
+        const size_t row = (size_t)(rank > 3 ? dims[3] : 1) * H5Tget_size(type);
+        dims[1] = 1;
+        dims[2] = 130;
+        replace(file, paths[i], type, type, rank, dims, all + (256 + 70) * row, 0, NULL);
+        free(all);
+    }
+    static const char *const gone[] = {"/denominator", "/accumulate", "/output", "/quantize",
+                                       "/inputs"};
+    for (size_t i = 0; i < 5; i++) {
+        ck_assert(H5Ldelete(file, gone[i], H5P_DEFAULT) >= 0);
+    }
+    put_integer(file, "row_first", 70);
+    put_integer(file, "queries", 256);
+    put_integer(file, "heads", 1);
+    put_integer(file, "q_heads", 2);
+    close_dump(file);
+    ck_assert_msg(diff(&run, "") == 0, "%s%s", run.out, run.err);
+    ck_assert(strstr(run.out, "rows 70 to 199") != NULL);
+    ck_assert(strstr(run.out, "bridged") != NULL);
+}
+END_TEST
+
+START_TEST(contradictions_are_refused)
+{
+    char line[1024];
+    hsize_t dims[4];
+    int rank;
+    make("--policy fast");
+    (void)snprintf(line, sizeof line, "diff '%s'", dump);
+    hid_t file = open_dump();
+    void *code = take(file, "/code/p_payload", H5T_NATIVE_UINT8, dims, &rank);
+    const hsize_t narrow[4] = {1, 2, 256, 64};
+    replace(file, "/code/p_payload", H5T_STD_U8LE, H5T_NATIVE_UINT8, 4, narrow, code, 0, NULL);
+    close_dump(file);
+    assert_refused(line, "/code/p_payload");
+    file = open_dump();
+    const hsize_t flat[2] = {512, 64};
+    replace(file, "/code/p_payload", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, flat, code, 0, NULL);
+    close_dump(file);
+    assert_refused(line, "dimensions");
+    file = open_dump();
+    replace(file, "/code/p_payload", H5T_IEEE_F32LE, H5T_NATIVE_UINT8, 4, narrow, code, 0, NULL);
+    close_dump(file);
+    assert_refused(line, "/code/p_payload");
+    free(code);
+    make("--policy fast");
+    file = open_dump();
+    void *scale = take(file, "/quantize/q_scale", H5T_NATIVE_UINT8, dims, &rank);
+    replace(file, "/quantize/q_scale", H5T_STD_U8LE, H5T_NATIVE_UINT8, rank, dims, scale, 0,
+            "spiral");
+    close_dump(file);
+    assert_refused(line, "layout");
+    free(scale);
+    assert_refused("diff /nonexistent.h5", "/nonexistent.h5");
+}
+END_TEST
+
+/* Cut short at many places, and single bytes changed: an answer or one error, never a crash. */
+START_TEST(damaged_dumps)
+{
+    static dp_run run;
+    static unsigned char bytes[1 << 22];
+    dp_tally tally = {0};
+    dp_rng rng = {77};
+    make("--policy fast --seq 128 --heads 1");
+    FILE *in = fopen(dump, "rb");
+    ck_assert_ptr_nonnull(in);
+    const size_t size = fread(bytes, 1, sizeof bytes, in);
+    (void)fclose(in);
+    for (int i = 0; i < 40; i++) {
+        const bool cut = i % 4 == 0;
+        const size_t at = dp_rng_below(&rng, (uint32_t)(i % 2 == 0 ? size : size / 20));
+        const unsigned char old = bytes[at];
+        bytes[at] = (unsigned char)(cut ? old : old ^ (1u << dp_rng_below(&rng, 8)));
+        FILE *out = fopen(dump, "wb");
+        ck_assert_ptr_nonnull(out);
+        ck_assert(fwrite(bytes, 1, cut ? at : size, out) == (cut ? at : size));
+        (void)fclose(out);
+        bytes[at] = old;
+        const int status = diff(&run, "--no-diagnosis");
+        const bool refused = status == 2 && strncmp(run.err, "directp: ", 9) == 0;
+        if (!dp_tally_check(&tally, refused || ((status == 0 || status == 1) && !cut))) {
+            dp_tally_note(&tally, "byte %zu: status %d: %s", at, status, run.err);
+        }
+    }
+    dp_assert_tally(tally, 40);
+}
+END_TEST
+
+START_TEST(against_tolerance_reports)
+{
+    static dp_run run;
+    char other[512], line[1600];
+    make("--policy fast --epoch R");
+    (void)snprintf(other, sizeof other, "%s", scratch("other.h5"));
+    (void)snprintf(line, sizeof line, "cp '%s' '%s'", dump, other);
+    ck_assert_int_eq(system(line), 0);
+    (void)snprintf(line, sizeof line, "--against '%s'", other);
+    ck_assert_msg(diff(&run, line) == 0, "%s%s", run.out, run.err);
+    const hid_t file = open_dump();
+    hsize_t dims[4];
+    int rank;
+    float *lse = take(file, "/output/lse", H5T_NATIVE_FLOAT, dims, &rank);
+    lse[300] = dp_f32_from_bits(dp_f32_bits(lse[300]) + 3);
+    replace(file, "/output/lse", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, rank, dims, lse, 0, NULL);
+    close_dump(file);
+    free(lse);
+    ck_assert_int_eq(diff(&run, line), 1);
+    ck_assert_int_eq(diff(&run, ""), 1);
+    ck_assert(strstr(run.out, "none of the") != NULL); /* one ulp somewhere is no known mistake */
+    ck_assert_int_eq(diff(&run, "--tolerance lse=ulps:2"), 1);
+    ck_assert_int_eq(diff(&run, "--tolerance output=ulps:3"), 0);
+    ck_assert_int_eq(diff(&run, "--tolerance p_scale=ulps:3"), 2);
+    (void)snprintf(line, sizeof line, "-o '%s' --junit '%s'", scratch("report.h5"),
+                   scratch("report.xml"));
+    ck_assert_int_eq(diff(&run, line), 1);
+    static char text[8192];
+    ck_assert(strstr(scratch_text(scratch("report.xml"), text, sizeof text), "failures=\"1\"") !=
+              NULL);
+    (void)snprintf(line, sizeof line, "plot diff '%s' --data-only -o '%s'", scratch("report.h5"),
+                   scratch("plots"));
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    (void)snprintf(line, sizeof line, "rm -rf '%s'", scratch("plots"));
+    ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
+START_TEST(standard_cases_verify)
+{
+    static dp_run run;
+    char line[2048];
+    const char *folder = scratch("cases");
+    (void)snprintf(line, sizeof line, "cases -o '%s'", folder);
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    (void)snprintf(
+        line, sizeof line,
+        "cd '%s' && for f in *.h5; do '%s' attend $f --policy fast --epoch R --threads 1 "
+        "--stages all -o ${f%%.h5}.dump.h5 > attend.log || exit 1; done",
+        scratch("cases"), getenv("DIRECTP"));
+    ck_assert_int_eq(system(line), 0);
+    (void)snprintf(line, sizeof line, "verify '%s'", scratch("cases"));
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s%s", run.out, run.err);
+    ck_assert(strstr(run.out, "Verdict: verified") != NULL);
+    (void)snprintf(line, sizeof line, "verify '%s' --epoch S", scratch("cases"));
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 1);
+    (void)snprintf(line, sizeof line, "cp '%s/random.dump.h5' '%s/peaked.dump.h5'",
+                   scratch("cases"), scratch("cases"));
+    ck_assert_int_eq(system(line), 0);
+    (void)snprintf(line, sizeof line, "verify '%s'", scratch("cases"));
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 2); /* other inputs prove nothing */
+    (void)snprintf(line, sizeof line, "rm -rf '%s'", scratch("cases"));
+    ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("diff command");
+    TCase *tests = tcase_create("command");
+    tcase_add_checked_fixture(tests, NULL, scratch_remove);
+    tcase_add_test(tests, own_dumps_are_the_same);
+    tcase_add_test(tests, undeclared_dumps_are_refused);
+    tcase_add_test(tests, foreign_writers);
+    tcase_add_test(tests, scale_layouts);
+    tcase_add_test(tests, windows_and_heads);
+    tcase_add_test(tests, contradictions_are_refused);
+    tcase_add_test(tests, damaged_dumps);
+    tcase_add_test(tests, against_tolerance_reports);
+    tcase_add_test(tests, standard_cases_verify);
+    suite_add_tcase(suite, tests);
+    return dp_run_suite(suite);
+}
