@@ -62,6 +62,10 @@ bool dp_launch_choice(const char *policy_name, const char *epoch, const char *se
         !dp_apply_settings(settings != NULL ? settings : "", &policy, &switches, mma, error)) {
         return false;
     }
+    if (policy.reference == DP_REFERENCE_ANCHOR && policy.anchor_keys == 0) {
+        return dp_fail(error, "--set anchor: reference=anchor needs keys, the maximum over none is "
+                              "-Inf and every row invalid: give 1 to 128");
+    }
     *launch = dp_direct_p_make(&policy, strcmp(epoch, "S") == 0 ? DP_EPOCH_S : DP_EPOCH_R,
                                &switches, softmax_scale, dp_sfu_choice(sfu));
     return true;

@@ -236,6 +236,8 @@ START_TEST(refusals)
     assert_refused("attend --random 1 x.h5", "give one of them");
     assert_refused("attend --random 1 --policy fats", "fats");
     assert_refused("attend --random 1 --set density=8", "sixteen pairs");
+    assert_refused("attend --random 1 --set reference=anchor", "1 to 128");
+    assert_refused("attend --random 1 --policy accurate --set anchor=0", "1 to 128");
     assert_refused("attend --random 1 --set colour=red", "no such");
     assert_refused("attend --random 1 --set mma.zero_group=maybe", "maybe");
     assert_refused("attend --random 1 --seq 128 --heads 3 --kv-heads 2", "divisor");

@@ -733,7 +733,7 @@ static void rewrite_counts(fault_problem *p, double argument)
     for (size_t i = 0; i < fault_elements(p, DP_DUMP_CODE_SUM); i++) {
         unsigned sum = 0;
         for (size_t j = 0; j < 32; j++) {
-            const unsigned code = payload[i * 16 + j / 2] >> (j % 2 * 4) & 7u;
+            const unsigned code = (unsigned)payload[i * 16 + j / 2] >> (j % 2 * 4) & 7u;
             sum += argument == 1.0 ? code : argument == 3.0 && j % 2 == 1 ? 0 : twice[code];
         }
         sum = argument == 0.0 ? sum / 2 : argument == 2.0 ? sum % 256 : sum;
@@ -790,7 +790,7 @@ static double p_value(const fault_problem *p, size_t row, size_t key, size_t blo
     const size_t keys = p->dump.key_rows;
     const uint8_t *payload = p->dump.memory[DP_DUMP_P_PAYLOAD];
     const uint8_t *stored = p->dump.memory[DP_DUMP_P_SCALE];
-    const unsigned code = payload[(row * keys + key) / 2] >> (key % 2 * 4) & 7u;
+    const unsigned code = (unsigned)payload[(row * keys + key) / 2] >> (key % 2 * 4) & 7u;
     return ldexp(value[code], stored[row * (keys / 32) + block] - 127);
 }
 static double v_value(const fault_problem *p, size_t head, size_t d, size_t key)
@@ -800,7 +800,7 @@ static double v_value(const fault_problem *p, size_t head, size_t d, size_t key)
     const size_t row = head * 128 + d;
     const uint8_t *payload = p->dump.memory[DP_DUMP_V_PAYLOAD];
     const uint8_t *scale = p->dump.memory[DP_DUMP_V_SCALE];
-    const unsigned code = payload[(row * keys + key) / 2] >> (key % 2 * 4) & 15u;
+    const unsigned code = (unsigned)payload[(row * keys + key) / 2] >> (key % 2 * 4) & 15u;
     const double x = ldexp(value[code & 7u], scale[row * (keys / 32) + key / 32] - 127);
     return (code & 8u) != 0 ? -x : x;
 }
