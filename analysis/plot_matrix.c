@@ -46,7 +46,7 @@ static bool write_plane(const dp_plot_request *request, const dp_matrix *m, dp_e
                 continue;
             }
             double x;
-            double y;
+            double y = 0.0;
             const bool bad = dp_plot_point(1.0 - row->metrics.cosine, 1e-3, &x) == DP_POINT_RUG ||
                              dp_plot_point(row->metrics.rel_l2, 0.04, &y) == DP_POINT_RUG;
             y = y < MOST ? y : MOST;
