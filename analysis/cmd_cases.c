@@ -206,7 +206,7 @@ static void add_row(dp_report *report, const dp_standard_case *which, const dp_d
         elements += result->set[d].elements;
         mismatches += result->set[d].mismatches;
     }
-    const bool wrong = result->first_wrong >= 0;
+    const bool wrong = result->first_wrong >= 0 || result->order_differs;
     v->different += wrong;
     v->partial += stages < DP_DUMP_DATASETS;
     dp_report_text(report, which->name);
@@ -216,7 +216,9 @@ static void add_row(dp_report *report, const dp_standard_case *which, const dp_d
     dp_report_i64(report, stages);
     dp_report_i64(report, (int64_t)elements);
     dp_report_i64(report, (int64_t)mismatches);
-    dp_report_text(report, wrong ? dp_dump_datasets[result->first_wrong].name : "");
+    dp_report_text(report, result->first_wrong >= 0 ? dp_dump_datasets[result->first_wrong].name
+                           : result->order_differs  ? "key_order"
+                                                    : "");
     dp_report_text(report, result->finding_count > 0 ? result->findings[0].name
                            : wrong                   ? "no known mistake"
                                                      : "");

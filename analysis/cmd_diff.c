@@ -100,7 +100,7 @@ static bool compare(const request *r, dp_dump *dump, dp_dump *other, bool *diffe
     good = good && dp_diff_print(&job, result, style, stdout, error) &&
            (r->output == NULL || dp_diff_save(&job, result, r->output, error)) &&
            (r->junit == NULL || dp_diff_junit(&job, result, r->junit, error));
-    *different = good && result->first_wrong >= 0;
+    *different = good && (result->first_wrong >= 0 || result->order_differs);
     free(result);
     return good;
 }

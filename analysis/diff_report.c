@@ -231,9 +231,10 @@ static void print_head(const dp_diff_job *job, const dp_diff_result *result, FIL
                   dump->q_heads, dump->row_first, dump->row_first + dump->rows - 1, dump->keys,
                   dump->causal ? ", causal" : "");
     if (result->order_differs) {
-        (void)fputs("note: /inputs/key_order is not the order of this policy's anchors "
-                    "(anchor-not-permuted when the policy has anchors); the file's order is used\n",
-                    stream);
+        (void)fputs(
+            "DIFFERS: anchor-not-permuted: /inputs/key_order is not the order of this policy's "
+            "anchors; the stages are compared in the file's order\n",
+            stream);
     }
 }
 
@@ -288,7 +289,8 @@ static void print_json(const dp_diff_job *job, const dp_diff_result *result, FIL
         dp_json_member_text(&json, "epoch", job->dump->launch.epoch == DP_EPOCH_S ? "S" : "R");
     }
     const bool wrong = result->first_wrong >= 0;
-    dp_json_member_text(&json, "verdict", wrong ? "different" : "same");
+    dp_json_member_bool(&json, "key_order_differs", result->order_differs);
+    dp_json_member_text(&json, "verdict", wrong || result->order_differs ? "different" : "same");
     dp_json_key(&json, "first_wrong_stage");
     if (wrong) {
         dp_json_text(&json, dp_dump_datasets[result->first_wrong].stage);

@@ -119,6 +119,10 @@ START_TEST(own_dumps_are_the_same)
     ck_assert(strstr(run.out, "First wrong stage") != NULL);
     ck_assert_int_eq(diff(&run, "--epoch S --set shift=11 --json"), 1);
     ck_assert(strstr(run.out, "\"verdict\": \"different\"") != NULL);
+    make("--policy accurate --epoch R --set key-order=natural"); /* anchors in their old places */
+    ck_assert_int_eq(diff(&run, ""), 0);
+    ck_assert_int_eq(diff(&run, "--set key-order=anchor"), 1);
+    ck_assert(strstr(run.out, "anchor-not-permuted") != NULL);
 }
 END_TEST
 
