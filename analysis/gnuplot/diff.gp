@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Where and how far a kernel differs from the oracle. Run `gnuplot diff.gp` in this folder after an
 # edit; `directp plot diff --reset` brings the original back.
 load "diff_settings.gp"

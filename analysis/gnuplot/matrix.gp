@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Operators in the plane of their errors. Run `gnuplot matrix.gp` in this folder after an edit;
 # `directp plot matrix --reset` brings the original back.
 load "matrix_settings.gp"

@@ -38,7 +38,7 @@ formats/block_scale.c|amplitude rounds up at ties|s/e8m0_cast(amax, DP_E8M0_NEAR
 formats/block_scale.c|low exponents wrap|s/r->low == DP_E8M0_LOW_WRAP ?/true ?/
 formats/block_scale.c|scale floor ignored|s/t = t < r->scale_min ? r->scale_min : t;//
 formats/block_arith.h|FTZ forgotten on results|s/return dp_block_flush(r, dp_block_flush(r, a) \* dp_block_flush(r, b));/return dp_block_flush(r, a) * dp_block_flush(r, b);/
-formats/block_arith.h|caller's rounding mode leaks in|s/    fesetenv(FE_DFL_ENV);//
+formats/environment.h|caller's rounding mode leaks in|s/    fesetenv(FE_DFL_ENV);//
 formats/block_decode.c|amplitude decoded without its sixth|s/return product \/ (double)plan->max;/return product;/
 formats/block_decode.c|global divisor used as a multiplier|s/return product \/ (double)plan->g;/return product * (double)plan->g;/
 formats/fold64.c|ties up in the folded codes|s/(magnitude > 0.25f) + (magnitude > 0.75f)/(magnitude > 0.25f) + (magnitude >= 0.75f)/
