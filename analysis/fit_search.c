@@ -264,18 +264,18 @@ static bool by_codes_alone(const dp_fit_weights *w)
 }
 
 /* Refine the best `locals` of the starts; a start near one already refined is passed over. */
-static bool refine_best(search *s, dp_error *error)
+static bool refine_best(search *s, size_t starts, dp_error *error)
 {
     const dp_fit_options *o = s->options;
-    double *loss = malloc(o->starts * sizeof *loss);
+    double *loss = malloc(starts * sizeof *loss);
     bool good = loss != NULL || dp_fail(error, "fit: not enough memory");
-    for (size_t i = 0; good && i < o->starts; i++) {
+    for (size_t i = 0; good && i < starts; i++) {
         loss[i] = dp_fit_loss(dp_fit_measure_of(s->result->visits[i].sums, NULL, s->sample->groups),
                               o->weights);
     }
-    for (size_t l = 0; good && l < o->locals && l < o->starts; l++) {
+    for (size_t l = 0; good && l < o->locals && l < starts; l++) {
         size_t best = 0;
-        for (size_t i = 1; i < o->starts; i++) {
+        for (size_t i = 1; i < starts; i++) {
             best = loss[i] < loss[best] ? i : best;
         }
         loss[best] = INFINITY;
@@ -306,7 +306,20 @@ bool dp_fit_search(const dp_fit_sample *sample, const dp_fit_options *options,
         }
         (void)visit(&s, c);
     }
-    const bool good = !s.failed && refine_best(&s, error);
+    /* Published maps of this degree join the starts: the result is never worse than they are. */
+    size_t starts = options->starts;
+    for (size_t i = 0; i < dp_forward_policy_count() && !s.failed; i++) {
+        const dp_forward_policy *policy = dp_forward_policy_at(i);
+        if (policy->map != DP_MAP_EX2 && policy->degree == options->degree) {
+            double c[DP_FIT_COEFFICIENTS];
+            for (int k = 0; k < DP_FIT_COEFFICIENTS; k++) {
+                c[k] = (double)policy->coefficient[k];
+            }
+            (void)visit(&s, c);
+            starts++;
+        }
+    }
+    const bool good = !s.failed && refine_best(&s, starts, error);
     if (!good || s.failed) {
         dp_fit_result_free(result);
         return dp_fail(error, "fit: not enough memory for the search: use fewer starts");
