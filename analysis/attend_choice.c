@@ -8,6 +8,39 @@ static const char *names_of(const char *refusal)
     return list != NULL ? list + strlen("one of:") : "";
 }
 
+bool dp_inputs_choice(const char *verb, const dp_inputs_request *request, const char *path,
+                      dp_attend_inputs *inputs, dp_error *error)
+{
+    if (request->transform.causal && request->transform.no_causal) {
+        return dp_fail(error, "--causal and --no-causal: they exclude each other: give one");
+    }
+    if (request->random == (path != NULL)) {
+        return dp_fail(error,
+                       request->random ? "%s: --random and a file: give one of them"
+                                       : "%s: no inputs: give a file or --random SEED",
+                       verb);
+    }
+    if (request->random) {
+        const int64_t kv = request->kv_heads > 0 ? request->kv_heads : request->heads;
+        if (request->heads % kv != 0) {
+            return dp_fail(error,
+                           "--kv-heads %lld: does not divide %lld query heads: choose a divisor",
+                           (long long)kv, (long long)request->heads);
+        }
+        return dp_attend_random((uint64_t)request->seed, (int)request->sms, (size_t)request->batch,
+                                (size_t)request->seq, (size_t)request->heads, (size_t)kv,
+                                (size_t)request->dim, request->threads, &request->transform, inputs,
+                                error);
+    }
+    dp_tensors tensors;
+    if (!dp_tensors_load(path, &tensors, error)) {
+        return false;
+    }
+    const bool good = dp_attend_from_tensors(&tensors, path, &request->transform, inputs, error);
+    dp_tensors_free(&tensors);
+    return good;
+}
+
 bool dp_apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
                        dp_mma_switches *mma, dp_error *error)
 {

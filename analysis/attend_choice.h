@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options that choose a Direct-P launch, shared by the verbs that run one.
+ * Options that choose inputs and a Direct-P launch, shared by the verbs that run one.
  */
 #ifndef DP_ANALYSIS_ATTEND_CHOICE_H
 #define DP_ANALYSIS_ATTEND_CHOICE_H
 
 #include "analysis/attend.h"
+
+/* What --random and its companions, or a file, ask for. */
+typedef struct {
+    bool random; /* --random was given */
+    int64_t seed, sms, batch, seq, heads, dim;
+    int64_t kv_heads; /* 0: as many as heads */
+    int threads;
+    dp_attend_transform transform;
+} dp_inputs_request;
+
+/* Draw the inputs, or read them from `path` (NULL: no file was named). `verb` stands in error
+ * texts. */
+bool dp_inputs_choice(const char *verb, const dp_inputs_request *request, const char *path,
+                      dp_attend_inputs *inputs, dp_error *error);
 
 /* "name=value,name=value" onto a policy, its switches and the matrix unit's switches
  * (mma.NAME=VALUE). */

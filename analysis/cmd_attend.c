@@ -16,6 +16,7 @@ typedef struct {
     int64_t seed, sms, seq, heads, kv_heads, batch, dim, threads;
     double q_factor;
     bool random, smooth_k, causal, no_causal, json, csv, per_head, decompose, table;
+    bool policy_given, epoch_given, stages_given;
     const char *policy, *route, *epoch, *set, *sfu, *stages, *output, *codes, *kv_map;
     dp_style style;
 } request;
@@ -63,9 +64,19 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_INT("kv-heads", &r->kv_heads, 0, 4096, "key heads of --random; 0: as many as --heads"),
         DP_INT("batch", &r->batch, 1, 4096, "batch of --random"),
         DP_INT("dim", &r->dim, 1, 128, "head dimension of --random"),
-        DP_TEXT("policy", &r->policy, "NAME", "Direct-P policy"),
+        {.name = "policy",
+         .type = DP_OPTION_TEXT,
+         .value = &r->policy,
+         .argument = "NAME",
+         .given = &r->policy_given,
+         .help = "Direct-P policy"},
         DP_TEXT("route", &r->route, "NAME", "a standard path instead, e.g. hao-nv-nv, sage3"),
-        DP_CHOICE("epoch", &r->epoch, "S|R", "sources modelled: S timings, R guard fix"),
+        {.name = "epoch",
+         .type = DP_OPTION_CHOICE,
+         .value = &r->epoch,
+         .choices = "S|R",
+         .given = &r->epoch_given,
+         .help = "sources modelled: S timings, R guard fix"},
         DP_TEXT("set", &r->set, "NAME=VALUE,...", "policy fields and switches"),
         DP_CHOICE("sfu", &r->sfu, "exact|h200", "model of EX2, RCP and LG2"),
         DP_FLAG("smooth-k", &r->smooth_k, "subtract each head's mean key before quantization"),
@@ -81,7 +92,12 @@ static bool parse(int *argc, char **argv, request *r, int *status)
                 "compare the codes of P with those of 2^x; write the counts to this file"),
         DP_FLAG("table", &r->table,
                 "a table of policies on every file, per head, with and without --smooth-k"),
-        DP_TEXT("stages", &r->stages, "LIST", "stages written to the output file, or all"),
+        {.name = "stages",
+         .type = DP_OPTION_TEXT,
+         .value = &r->stages,
+         .argument = "LIST",
+         .given = &r->stages_given,
+         .help = "stages written to the output file, or all"},
         DP_OUTPUT(&r->output, "write a dump (HDF5) of the stages"),
         DP_THREADS(&r->threads),
         DP_JSON(&r->json),
@@ -115,34 +131,20 @@ static bool load(const request *r, int argc, char **argv, dp_attend_inputs *inpu
                                            .no_causal = r->no_causal,
                                            .kv_interleave = strcmp(r->kv_map, "interleave") == 0,
                                            .kv_block = strcmp(r->kv_map, "block") == 0};
-    if (r->causal && r->no_causal) {
-        return dp_fail(error, "--causal and --no-causal: they exclude each other: give one");
-    }
+    const dp_inputs_request wanted = {.random = r->random,
+                                      .seed = r->seed,
+                                      .sms = r->sms,
+                                      .batch = r->batch,
+                                      .seq = r->seq,
+                                      .heads = r->heads,
+                                      .kv_heads = r->kv_heads,
+                                      .dim = r->dim,
+                                      .threads = (int)r->threads,
+                                      .transform = transform};
     if (argc > 2) {
         return dp_fail(error, "attend: %d files: give one, or ask for --table", argc - 1);
     }
-    if (r->random == (argc > 1)) {
-        return dp_fail(error, r->random ? "attend: --random and a file: give one of them"
-                                        : "attend: no inputs: give a file or --random SEED");
-    }
-    if (r->random) {
-        const size_t kv = (size_t)(r->kv_heads > 0 ? r->kv_heads : r->heads);
-        if ((size_t)r->heads % kv != 0) {
-            return dp_fail(error,
-                           "--kv-heads %zu: does not divide %lld query heads: choose a divisor", kv,
-                           (long long)r->heads);
-        }
-        return dp_attend_random((uint64_t)r->seed, (int)r->sms, (size_t)r->batch, (size_t)r->seq,
-                                (size_t)r->heads, kv, (size_t)r->dim, (int)r->threads, &transform,
-                                inputs, error);
-    }
-    dp_tensors tensors;
-    if (!dp_tensors_load(argv[1], &tensors, error)) {
-        return false;
-    }
-    const bool good = dp_attend_from_tensors(&tensors, argv[1], &transform, inputs, error);
-    dp_tensors_free(&tensors);
-    return good;
+    return dp_inputs_choice("attend", &wanted, argc > 1 ? argv[1] : NULL, inputs, error);
 }
 
 static void add_row(dp_report *report, const char *name, int64_t head, dp_attend_metrics m)
@@ -188,18 +190,31 @@ typedef struct {
     const dp_sfu *sfu;
 } operator_choice;
 
-static bool choose(const request *r, const dp_attention *in, operator_choice *choice,
-                   dp_error *error)
+/* Options that would be ignored are refused. */
+static bool check_options(const request *r, dp_error *error)
+{
+    if (r->route != NULL && (r->policy_given || r->epoch_given)) {
+        return dp_fail(error,
+                       "--route and %s: a standard path has no Direct-P policy: give one of them",
+                       r->policy_given ? "--policy" : "--epoch");
+    }
+    if (r->route != NULL && r->output != NULL) {
+        return dp_fail(error,
+                       "--route and -o: stages are dumped for Direct-P policies: leave -o out");
+    }
+    if (r->stages_given && r->output == NULL) {
+        return dp_fail(error, "--stages: there is no file to write them to: give -o FILE");
+    }
+    return true;
+}
+
+static bool choose(const request *r, double softmax_scale, operator_choice *choice, dp_error *error)
 {
     memset(choice, 0, sizeof *choice);
     choice->sfu = dp_sfu_choice(r->sfu);
     choice->is_route = r->route != NULL;
-    if (choice->is_route && r->output != NULL) {
-        return dp_fail(error,
-                       "--route and -o: stages are dumped for Direct-P policies: leave -o out");
-    }
-    return dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, dp_attention_scale(in),
-                            &choice->launch, &choice->mma, error) &&
+    return dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, softmax_scale, &choice->launch,
+                            &choice->mma, error) &&
            (!choice->is_route || dp_route_find(r->route, &choice->route, error));
 }
 
@@ -255,7 +270,7 @@ static bool check_reports(const request *r, int argc, dp_error *error)
 static bool other_report(const request *r, const dp_attend_inputs *inputs, dp_error *error)
 {
     operator_choice choice;
-    if (!choose(r, &inputs->in, &choice, error)) {
+    if (!choose(r, dp_attention_scale(&inputs->in), &choice, error)) {
         return false;
     }
     return r->decompose ? dp_report_decompose(&inputs->in, &choice.launch, &choice.mma,
@@ -267,7 +282,10 @@ static bool other_report(const request *r, const dp_attend_inputs *inputs, dp_er
 static bool attend(const request *r, int argc, char **argv, dp_error *error)
 {
     dp_attend_inputs inputs;
-    if (!check_reports(r, argc, error)) {
+    operator_choice choice;
+    /* Names are checked before anything large is drawn or read. */
+    if (!check_reports(r, argc, error) || !check_options(r, error) ||
+        !choose(r, 1.0, &choice, error)) {
         return false;
     }
     if (r->table) {
@@ -287,13 +305,12 @@ static bool attend(const request *r, int argc, char **argv, dp_error *error)
     uint16_t *o = malloc(rows * in->dim * sizeof *o);
     uint16_t *reference = malloc(rows * in->dim * sizeof *reference);
     float *lse = malloc(rows * sizeof *lse);
-    operator_choice choice;
     bool good = o != NULL && reference != NULL && lse != NULL;
     if (!good) {
         (void)dp_fail(error, "attend: not enough memory for %zu rows: use a shorter sequence",
                       rows);
     }
-    good = good && choose(r, in, &choice, error) &&
+    good = good && choose(r, dp_attention_scale(in), &choice, error) &&
            run_operator(r, &choice, &inputs, o, lse, error) &&
            dp_reference_bf16(in, (int)r->threads, reference, NULL, error) &&
            print_metrics(r, in, choice.is_route ? choice.route.name : choice.launch.policy.name, o,

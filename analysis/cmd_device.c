@@ -78,22 +78,17 @@ static bool load(const request *r, const char *path, dp_attend_inputs *inputs, d
                                            .q_factor = r->q_factor,
                                            .causal = r->causal,
                                            .no_causal = r->no_causal};
-    if (r->random == (path != NULL)) {
-        return dp_fail(error, "device: give either a file or --random SEED");
-    }
-    if (r->random) {
-        const size_t kv = (size_t)(r->kv_heads > 0 ? r->kv_heads : r->heads);
-        return dp_attend_random((uint64_t)r->seed, (int)r->sms, (size_t)r->batch, (size_t)r->seq,
-                                (size_t)r->heads, kv, (size_t)r->dim, (int)r->threads, &transform,
-                                inputs, error);
-    }
-    dp_tensors tensors;
-    if (!dp_tensors_load(path, &tensors, error)) {
-        return false;
-    }
-    const bool good = dp_attend_from_tensors(&tensors, path, &transform, inputs, error);
-    dp_tensors_free(&tensors);
-    return good;
+    const dp_inputs_request wanted = {.random = r->random,
+                                      .seed = r->seed,
+                                      .sms = r->sms,
+                                      .batch = r->batch,
+                                      .seq = r->seq,
+                                      .heads = r->heads,
+                                      .kv_heads = r->kv_heads,
+                                      .dim = r->dim,
+                                      .threads = (int)r->threads,
+                                      .transform = transform};
+    return dp_inputs_choice("device", &wanted, path, inputs, error);
 }
 
 /* One dump; engine NULL: the oracle. */

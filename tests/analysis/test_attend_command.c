@@ -235,6 +235,10 @@ START_TEST(refusals)
     assert_refused("attend", "--random");
     assert_refused("attend --random 1 x.h5", "give one of them");
     assert_refused("attend --random 1 --policy fats", "fats");
+    assert_refused("attend --random 1 --policy fast --route sage3", "give one of them");
+    assert_refused("attend --random 1 --epoch R --route sage3", "give one of them");
+    assert_refused("attend --random 1 --stages score", "give -o FILE");
+    assert_refused("device diff --random 1 --heads 3 --kv-heads 2", "");
     assert_refused("attend --random 1 --set density=8", "sixteen pairs");
     assert_refused("attend --random 1 --set reference=anchor", "1 to 128");
     assert_refused("attend --random 1 --policy accurate --set anchor=0", "1 to 128");
