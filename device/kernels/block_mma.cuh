@@ -99,6 +99,15 @@ __device__ __forceinline__ uint32_t dpd_truncate(int64_t sum, int exponent)
                                  : (uint32_t)kept + ((uint32_t)(binade + 126) << 23));
 }
 
+/* The sum of groups of any exponents. A call, because the callers are long and seldom need it. */
+static __device__ __noinline__ int64_t dpd_sum_apart(int4 term, int4 exponent, int largest)
+{
+    return dpd_aligned(term.x, 27 + exponent.x - largest) +
+           dpd_aligned(term.y, 27 + exponent.y - largest) +
+           dpd_aligned(term.z, 27 + exponent.z - largest) +
+           dpd_aligned(term.w, 27 + exponent.w - largest);
+}
+
 /* One K = 64 instruction for one element. group[g]: exact sum of the 16 products of doubled values;
  * nonzero[g]: at least one of them is not zero; a, b: scales of each group; c: bits of C. */
 __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
@@ -108,19 +117,21 @@ __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
 {
     const uint32_t c_field = (c >> 23) & 0xFFu;
     bool nan = c_field == 0xFFu && (c & 0x7FFFFFu) != 0;
-    int64_t term[4];
+    int32_t term[4]; /* at most 16 * 144 * 225 */
     int exponent[4];
     const int c_exponent =
         (c & 0x7FFFFFFFu) == 0 ? DPD_ZERO_EXPONENT : (c_field == 0 ? -126 : (int)c_field - 127);
-    int largest = c_exponent;
+    int largest = DPD_ZERO_EXPONENT;
+    int smallest = 512;
 #pragma unroll
     for (int g = 0; g < 4; g++) {
         nan = nan || a[g].nan || b[g].nan;
         const int32_t significand = a[g].significand * b[g].significand;
         const bool live = nonzero[g] && significand != 0;
-        term[g] = (int64_t)group[g] * significand;
+        term[g] = group[g] * significand;
         exponent[g] = live ? a[g].exponent + b[g].exponent : DPD_ZERO_EXPONENT;
-        largest = exponent[g] > largest ? exponent[g] : largest;
+        largest = max(largest, exponent[g]);
+        smallest = live ? min(smallest, exponent[g]) : smallest;
     }
     if (nan) {
         return 0x7FFFFFFFu;
@@ -128,10 +139,20 @@ __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
     if (c_field == 0xFFu) {
         return c;
     }
+    const int spread = largest - smallest;
+    largest = max(largest, c_exponent);
     int64_t sum = 0;
+    /* Groups of like exponents add up exactly in 32 bits, in steps of the smallest one, which nothing cuts. */
+    if (spread <= 9 && largest - smallest <= 27) {
+        int32_t near = 0;
 #pragma unroll
-    for (int g = 0; g < 4; g++) {
-        sum += dpd_aligned(term[g], 27 + exponent[g] - largest);
+        for (int g = 0; g < 4; g++) {
+            near += term[g] << (max(exponent[g] - smallest, 0) & 31);
+        }
+        sum = (int64_t)near << ((27 + smallest - largest) & 63);
+    } else {
+        sum = dpd_sum_apart(make_int4(term[0], term[1], term[2], term[3]),
+                            make_int4(exponent[0], exponent[1], exponent[2], exponent[3]), largest);
     }
     const int64_t c_significand = (int64_t)((c & 0x7FFFFFu) | (c_field != 0 ? 0x800000u : 0u));
     sum += dpd_aligned((c >> 31) != 0 ? -c_significand : c_significand,

@@ -34,12 +34,12 @@ __device__ __forceinline__ uint16_t to_bf16(float x)
 }
 
 __device__ void store_scores(fused_shared &shared, const dpd_problem &p, int row0, int key0,
-                             const uint32_t d[16][4])
+                             int col0, const uint32_t d[4][4])
 {
-    for (int tile = 0; tile < 16; tile++) {
+    for (int tile = 0; tile < 4; tile++) {
         for (int out = 0; out < 4; out++) {
             const int row = row_of(out);
-            const int col = tile * 8 + 2 * ((int)threadIdx.x % 4) + out % 2;
+            const int col = col0 + tile * 8 + 2 * ((int)threadIdx.x % 4) + out % 2;
             const int position = key0 + col;
             const bool hidden =
                 position >= p.keys ||
@@ -171,10 +171,11 @@ __global__ void __launch_bounds__(THREADS, 1)
         dpd_load_operand<KEYS, false>(shared.kv, k_payload + key * 64, 64, k_scale + key * 8, 8,
                                       KEYS, thread, THREADS);
         __syncthreads();
-        {
-            uint32_t d[16][4] = {};
-            dpd_step<16>(shared.q, warp_row, shared.kv, 0, 2, d);
-            store_scores(shared, p, row0, tile * KEYS, d);
+#pragma unroll 1
+        for (int col0 = 0; col0 < KEYS; col0 += 32) { /* 32 keys at a time: less code, fewer registers */
+            uint32_t d[4][4] = {};
+            dpd_step<4>(shared.q, warp_row, shared.kv, col0, 2, d);
+            store_scores(shared, p, row0, tile * KEYS, col0, d);
         }
         __syncwarp();
         if (tile == 0) {
