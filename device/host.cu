@@ -8,7 +8,8 @@
 #include "device/host.cuh"
 #include "device/kernels/kernels.cuh"
 
-namespace {
+namespace
+{
 
 using namespace dpd;
 
@@ -27,8 +28,9 @@ bool open(session &s, const dp_device_problem &p, bool inputs, dp_error *error)
 {
     if (p.batch == 0 || p.q_heads == 0 || p.kv_heads == 0 || p.queries == 0 || p.keys == 0 ||
         p.queries > (1u << 20) || p.keys > (1u << 20) || p.batch * p.q_heads > 65535) {
-        return dp_fail(error, "device: shape %zu x %zu heads, %zu queries, %zu keys: give extents "
-                              "from 1 to 2^20 and at most 65535 heads in all",
+        return dp_fail(error,
+                       "device: shape %zu x %zu heads, %zu queries, %zu keys: give extents "
+                       "from 1 to 2^20 and at most 65535 heads in all",
                        p.batch, p.q_heads, p.queries, p.keys);
     }
     s.shape.batch = (int)p.batch;
@@ -79,8 +81,10 @@ bool quantize(session &s, const dp_device_policy &policy, const dp_device_stages
     }
     const size_t rows = s.heads * (size_t)s.shape.queries;
     const size_t keys = s.kv * (size_t)s.shape.key_rows;
-    return (s.q_payload.get(out.q_payload, 0, rows * 64) && s.q_scale.get(out.q_scale, 0, rows * 8) &&
-            s.k_payload.get(out.k_payload, 0, keys * 64) && s.k_scale.get(out.k_scale, 0, keys * 8) &&
+    return (s.q_payload.get(out.q_payload, 0, rows * 64) &&
+            s.q_scale.get(out.q_scale, 0, rows * 8) &&
+            s.k_payload.get(out.k_payload, 0, keys * 64) &&
+            s.k_scale.get(out.k_scale, 0, keys * 8) &&
             s.v_payload.get(out.v_payload, 0, keys * 64) &&
             s.v_scale.get(out.v_scale, 0, keys * 4)) ||
            cuda_failed("copying the operands back", error);
@@ -92,8 +96,9 @@ bool upload_operands(session &s, const dp_device_stages &in, bool qk, bool v, dp
     const bool have = (!qk || (in.q_payload && in.q_scale && in.k_payload && in.k_scale)) &&
                       (!v || (in.v_payload && in.v_scale));
     if (!have) {
-        return dp_fail(error, "device: operands are missing: give the quantize stage's data, or start "
-                              "at quantize");
+        return dp_fail(error,
+                       "device: operands are missing: give the quantize stage's data, or start "
+                       "at quantize");
     }
     const bool good = (!qk || (s.q_payload.upload(in.q_payload) && s.q_scale.upload(in.q_scale) &&
                                s.k_payload.upload(in.k_payload) && s.k_scale.upload(in.k_scale))) &&
@@ -125,7 +130,8 @@ bool give(buffer<T> &to, const T *from, size_t offset, size_t count, const char 
           dp_error *error)
 {
     if (from == nullptr) {
-        return dp_fail(error, "device: %s is missing: it is what the first stage starts from", what);
+        return dp_fail(error, "device: %s is missing: it is what the first stage starts from",
+                       what);
     }
     return to.put(from + offset, count) || cuda_failed("copying a stage", error);
 }
@@ -160,16 +166,15 @@ bool run_head(const session &s, const dp_device_policy &policy, span stages, siz
         good = give(h.row_ref, data.row_ref, at, rows, "row_ref", error);
     }
     if (good && stages.has(DP_DEVICE_CODE)) {
-        dpd_produce(p, policy, h.raw.data(), h.row_ref.data(), h.p_scale.data(),
-                    h.p_payload.data(), h.code_sum.data(), nullptr);
+        dpd_produce(p, policy, h.raw.data(), h.row_ref.data(), h.p_scale.data(), h.p_payload.data(),
+                    h.code_sum.data(), nullptr);
     } else if (good && (stages.has(DP_DEVICE_DENOMINATOR) || stages.has(DP_DEVICE_ACCUMULATE))) {
-        good = give(h.p_scale, data.p_scale, head * scores / 32, scores / 32, "p_scale", error) &&
-               (!stages.has(DP_DEVICE_DENOMINATOR) ||
-                give(h.code_sum, data.code_sum, head * scores / 32, scores / 32, "code_sum",
-                     error)) &&
-               (!stages.has(DP_DEVICE_ACCUMULATE) ||
-                give(h.p_payload, data.p_payload, head * scores / 2, scores / 2, "p_payload",
-                     error));
+        good =
+            give(h.p_scale, data.p_scale, head * scores / 32, scores / 32, "p_scale", error) &&
+            (!stages.has(DP_DEVICE_DENOMINATOR) ||
+             give(h.code_sum, data.code_sum, head * scores / 32, scores / 32, "code_sum", error)) &&
+            (!stages.has(DP_DEVICE_ACCUMULATE) ||
+             give(h.p_payload, data.p_payload, head * scores / 2, scores / 2, "p_payload", error));
     }
     if (good && stages.has(DP_DEVICE_DENOMINATOR)) {
         dpd_denominate(p, policy, h.p_scale.data(), h.code_sum.data(), h.row_sum.data(), nullptr);
@@ -177,9 +182,8 @@ bool run_head(const session &s, const dp_device_policy &policy, span stages, siz
         good = give(h.row_sum, data.row_sum, at, rows, "row_sum", error);
     }
     if (good && stages.has(DP_DEVICE_ACCUMULATE)) {
-        dpd_accumulate(p, h.p_payload.data(), h.p_scale.data(),
-                       s.v_payload.data() + kv * keys * 64, s.v_scale.data() + kv * keys * 4,
-                       h.acc.data(), nullptr);
+        dpd_accumulate(p, h.p_payload.data(), h.p_scale.data(), s.v_payload.data() + kv * keys * 64,
+                       s.v_scale.data() + kv * keys * 4, h.acc.data(), nullptr);
     } else if (good && stages.has(DP_DEVICE_OUTPUT)) {
         good = give(h.acc, data.acc, at * DIM, rows * DIM, "acc", error);
     }
@@ -236,11 +240,13 @@ bool dp_device_probe(int device, dp_device_info *info, dp_error *error)
     (void)cudaRuntimeGetVersion(&info->runtime);
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         (void)cudaGetLastError();
-        return dp_fail(error, "device: no CUDA device here: run on a machine with an NVIDIA GPU and a "
-                              "driver for CUDA 13.0");
+        return dp_fail(error,
+                       "device: no CUDA device here: run on a machine with an NVIDIA GPU and a "
+                       "driver for CUDA 13.0");
     }
     cudaDeviceProp properties;
-    if (device < 0 || device >= count || cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
+    if (device < 0 || device >= count ||
+        cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
         return dp_fail(error, "device: %d: there are %d devices, counted from 0", device, count);
     }
     (void)snprintf(info->name, sizeof info->name, "%s", properties.name);

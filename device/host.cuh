@@ -12,7 +12,8 @@
 
 #include "device/directp_device.h"
 
-namespace dpd {
+namespace dpd
+{
 
 /* A device array that frees itself. */
 template <typename T> class buffer
@@ -57,8 +58,8 @@ template <typename T> class buffer
 inline bool cuda_failed(const char *what, dp_error *error)
 {
     const cudaError_t code = cudaGetLastError();
-    return dp_fail(error, "device: %s failed (%s): check the device, or use a smaller problem", what,
-                   cudaGetErrorString(code));
+    return dp_fail(error, "device: %s failed (%s): check the device, or use a smaller problem",
+                   what, cudaGetErrorString(code));
 }
 
 inline bool finished(const char *what, dp_error *error)

@@ -5,7 +5,8 @@
 #include "device/host.cuh"
 #include "device/kernels/kernels.cuh"
 
-namespace {
+namespace
+{
 
 using namespace dpd;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The block-scaled FP4 matrix unit (kind::mxf4nvf4, K = 64), emulated with integer tensor cores: the sum of a
- * group of 16 products is one mma.sync m16n8k16 on bytes that hold twice the E2M1 values, exact; scales,
- * alignment and the one truncation follow in integers. Rules 20 to 26 and 40 to 44 of ref/arith/MMA.md with
- * the default switches.
+ * The block-scaled FP4 matrix unit (kind::mxf4nvf4, K = 64), emulated with integer tensor cores:
+ * the sum of a group of 16 products is one mma.sync m16n8k16 on bytes that hold twice the E2M1
+ * values, exact; scales, alignment and the one truncation follow in integers. Rules 20 to 26 and 40
+ * to 44 of ref/arith/MMA.md with the default switches.
  */
 #ifndef DP_DEVICE_BLOCK_MMA_CUH
 #define DP_DEVICE_BLOCK_MMA_CUH
@@ -41,7 +41,8 @@ __device__ __forceinline__ dpd_scale dpd_scale_ue8m0(uint32_t byte)
     return s;
 }
 
-/* Eight E2M1 codes (a word, element 0 low) to eight bytes of twice their value: PRMT as an 8-entry table. */
+/* Eight E2M1 codes (a word, element 0 low) to eight bytes of twice their value: PRMT as an 8-entry
+ * table. */
 __device__ __forceinline__ void dpd_decode_word(uint32_t word, uint32_t bytes[2])
 {
     for (int half = 0; half < 2; half++) {
@@ -49,8 +50,8 @@ __device__ __forceinline__ void dpd_decode_word(uint32_t word, uint32_t bytes[2]
         const uint32_t magnitude = dp_prmt(0x03020100u, 0x0C080604u, codes & 0x7777u);
         /* the sign of nibble i to every bit of byte i */
         const uint32_t signs = (codes >> 3) & 0x1111u;
-        const uint32_t spread = (signs & 1u) | (signs & 0x10u) << 4 | (signs & 0x100u) << 8 |
-                                (signs & 0x1000u) << 12;
+        const uint32_t spread =
+            (signs & 1u) | (signs & 0x10u) << 4 | (signs & 0x100u) << 8 | (signs & 0x1000u) << 12;
         const uint32_t mask = spread * 0xFFu;
         /* negate bytewise: (x ^ m) - m, bytes at most 12 so that no borrow crosses */
         bytes[half] = __vsub4(magnitude ^ mask, mask);
@@ -72,9 +73,7 @@ __device__ __forceinline__ uint32_t dpd_nonzero_mask(uint32_t low, uint32_t high
 __device__ __forceinline__ int64_t dpd_aligned(int64_t value, int shift)
 {
     const uint64_t magnitude = (uint64_t)(value < 0 ? -value : value);
-    const uint64_t moved = shift >= 0 ? magnitude << shift
-                           : shift > -64 ? magnitude >> -shift
-                                         : 0;
+    const uint64_t moved = shift >= 0 ? magnitude << shift : shift > -64 ? magnitude >> -shift : 0;
     return value < 0 ? -(int64_t)moved : (int64_t)moved;
 }
 
@@ -94,9 +93,10 @@ __device__ __forceinline__ uint32_t dpd_truncate(int64_t sum, int exponent)
     const int lowest = binade < -126 ? -149 : binade - 23; /* weight of the last bit kept */
     const int shift = exponent - lowest;
     const uint64_t kept = shift >= 0 ? magnitude << shift : (shift > -64 ? magnitude >> -shift : 0);
-    /* a normal result holds its leading 1 in kept: adding (field - 1) << 23 turns it into the field */
-    return sign | (binade < -126 ? (uint32_t)kept
-                                 : (uint32_t)kept + ((uint32_t)(binade + 126) << 23));
+    /* a normal result holds its leading 1 in kept: adding (field - 1) << 23 turns it into the field
+     */
+    return sign |
+           (binade < -126 ? (uint32_t)kept : (uint32_t)kept + ((uint32_t)(binade + 126) << 23));
 }
 
 /* The sum of groups of any exponents. A call, because the callers are long and seldom need it. */
@@ -112,8 +112,8 @@ static __device__ __noinline__ int64_t dpd_sum_apart(int4 term, int4 exponent, i
  * nonzero[g]: at least one of them is not zero; a, b: scales of each group; c: bits of C. */
 __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
                                                          const bool nonzero[4],
-                                                         const dpd_scale a[4],
-                                                         const dpd_scale b[4], uint32_t c)
+                                                         const dpd_scale a[4], const dpd_scale b[4],
+                                                         uint32_t c)
 {
     const uint32_t c_field = (c >> 23) & 0xFFu;
     bool nan = c_field == 0xFFu && (c & 0x7FFFFFu) != 0;
@@ -142,7 +142,8 @@ __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
     const int spread = largest - smallest;
     largest = max(largest, c_exponent);
     int64_t sum = 0;
-    /* Groups of like exponents add up exactly in 32 bits, in steps of the smallest one, which nothing cuts. */
+    /* Groups of like exponents add up exactly in 32 bits, in steps of the smallest one, which
+     * nothing cuts. */
     if (spread <= 9 && largest - smallest <= 27) {
         int32_t near = 0;
 #pragma unroll
@@ -155,8 +156,7 @@ __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
                             make_int4(exponent[0], exponent[1], exponent[2], exponent[3]), largest);
     }
     const int64_t c_significand = (int64_t)((c & 0x7FFFFFu) | (c_field != 0 ? 0x800000u : 0u));
-    sum += dpd_aligned((c >> 31) != 0 ? -c_significand : c_significand,
-                       12 + c_exponent - largest);
+    sum += dpd_aligned((c >> 31) != 0 ? -c_significand : c_significand, 12 + c_exponent - largest);
     return dpd_truncate(sum, largest - 35);
 }
 

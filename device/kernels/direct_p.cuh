@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Direct-P on the device: 32 raw scores of one row (a quarter of a key tile) to four packed words, a scale
- * byte and a represented sum. One thread a quarter; Q1 of stage 0 takes its neighbour's bytes. Rules D6 to
- * D12 of ref/forward/FORWARD.md.
+ * Direct-P on the device: 32 raw scores of one row (a quarter of a key tile) to four packed words,
+ * a scale byte and a represented sum. One thread a quarter; Q1 of stage 0 takes its neighbour's
+ * bytes. Rules D6 to D12 of ref/forward/FORWARD.md.
  */
 #ifndef DP_DEVICE_DIRECT_P_CUH
 #define DP_DEVICE_DIRECT_P_CUH
@@ -85,8 +85,9 @@ __device__ __forceinline__ uint32_t dpd_code_sum(const uint32_t word[4])
 }
 
 /* Classify the quarter `quarter` of a row. u0: Q0's raw byte (any value for other quarters). */
-__device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, int stage, int quarter,
-                                                    float row_ref, const float *s, int u, int u0)
+__device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, int stage,
+                                                    int quarter, float row_ref, const float *s,
+                                                    int u, int u0)
 {
     const bool rebased = p.rebase_q1 && stage == 0 && quarter == 1;
     const float base = dp_fma(-row_ref, p.multiplier, DPD_LOG2_6);
@@ -112,8 +113,8 @@ __device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, i
             if (p.map == 0 && !ex2) {
                 y = dp_fma_x2(raw, make_float2(as, as), make_float2(ab, ab));
             } else {
-                const float2 x = dp_fma_x2(raw, make_float2(p.multiplier, p.multiplier),
-                                           make_float2(q, q));
+                const float2 x =
+                    dp_fma_x2(raw, make_float2(p.multiplier, p.multiplier), make_float2(q, q));
                 y = dpd_from_x(p, ex2, x);
             }
             word |= dp_cvt_e2m1x2_relu(y.x, y.y) << (8 * i);
@@ -125,7 +126,8 @@ __device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, i
     return out;
 }
 
-/* ---- represented denominator [D12] -------------------------------------------------------------- */
+/* ---- represented denominator [D12] --------------------------------------------------------------
+ */
 
 __device__ __forceinline__ float dpd_power(uint32_t stored)
 {
@@ -136,9 +138,8 @@ __device__ __forceinline__ float dpd_term(const dp_device_policy &p, uint32_t st
                                           uint32_t code_sum)
 {
     const float half_sum = 0.5f * (float)code_sum;
-    return !p.epoch_r || p.scale_first
-               ? dp_mul(dp_mul(dpd_power(stored), DPD_C6), half_sum)
-               : dp_mul(dpd_power(stored), dp_mul(half_sum, DPD_C6));
+    return !p.epoch_r || p.scale_first ? dp_mul(dp_mul(dpd_power(stored), DPD_C6), half_sum)
+                                       : dp_mul(dpd_power(stored), dp_mul(half_sum, DPD_C6));
 }
 
 __device__ __forceinline__ float dpd_term_add(const dp_device_policy &p, float tile,
@@ -175,7 +176,8 @@ __device__ __forceinline__ float dpd_row_sum_finish(const dp_device_policy &p, f
     return p.correction_denominator ? dp_mul(row_sum, DPD_C12) : row_sum;
 }
 
-/* ---- output [D14] ------------------------------------------------------------------------------- */
+/* ---- output [D14] -------------------------------------------------------------------------------
+ */
 
 __device__ __forceinline__ bool dpd_row_valid(float row_ref, float row_sum)
 {

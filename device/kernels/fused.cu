@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * The whole forward of 64 query rows in one block: scores of a key tile in shared memory, codes, represented
- * sums, value product; nothing of size queries x keys leaves the multiprocessor. Each warp owns 16 rows, so that
- * after the operands are loaded warps need no barrier among them.
+ * The whole forward of 64 query rows in one block: scores of a key tile in shared memory, codes,
+ * represented sums, value product; nothing of size queries x keys leaves the multiprocessor. Each
+ * warp owns 16 rows, so that after the operands are loaded warps need no barrier among them.
  */
 #include "device/kernels/direct_p.cuh"
 #include "device/kernels/gemm.cuh"
 #include "device/kernels/kernels.cuh"
 
-namespace {
+namespace
+{
 
 enum { ROWS = 64, WARPS = 4, THREADS = 32 * WARPS, KEYS = 128, DIM = 128 };
 
 struct fused_shared {
     dpd_operand<ROWS> q;
     dpd_operand<ROWS> p;
-    dpd_operand<KEYS> kv;   /* the K tile, then the V tile */
+    dpd_operand<KEYS> kv; /* the K tile, then the V tile */
     float raw[ROWS][KEYS + 4];
     float row_ref[ROWS];
     float row_sum[ROWS];
@@ -29,8 +30,7 @@ __device__ __forceinline__ int row_of(int out)
 __device__ __forceinline__ uint16_t to_bf16(float x)
 {
     const uint32_t bits = __float_as_uint(x);
-    return x != x ? (uint16_t)0x7FFFu
-                  : (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+    return x != x ? (uint16_t)0x7FFFu : (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
 __device__ void store_scores(fused_shared &shared, const dpd_problem &p, int row0, int key0,
@@ -96,8 +96,7 @@ __device__ void classify_rows(fused_shared &shared, const dp_device_policy &poli
             sums[b] = __shfl_sync(0xFFFFFFFFu, out.code_sum, lane / 4 * 4 + b);
         }
         if (quarter == 0) {
-            shared.row_sum[row] =
-                dpd_row_sum_add(policy, shared.row_sum[row], stored, sums);
+            shared.row_sum[row] = dpd_row_sum_add(policy, shared.row_sum[row], stored, sums);
         }
         const uint32_t scale = dpd_pack_scale(dpd_scale_ue8m0(out.stored));
 #pragma unroll
@@ -133,8 +132,7 @@ __device__ void write_rows(fused_shared &shared, const dpd_problem &p,
             const int col = tile * 8 + 2 * ((int)threadIdx.x % 4);
             const float x = dp_mul(__uint_as_float(acc[tile][2 * half]), scale);
             const float y = dp_mul(__uint_as_float(acc[tile][2 * half + 1]), scale);
-            const uint32_t pair =
-                valid ? (uint32_t)to_bf16(x) | (uint32_t)to_bf16(y) << 16 : 0u;
+            const uint32_t pair = valid ? (uint32_t)to_bf16(x) | (uint32_t)to_bf16(y) << 16 : 0u;
             *reinterpret_cast<uint32_t *>(o + out + col) = pair;
         }
         if (lse != nullptr && threadIdx.x % 4 == 0) {
@@ -172,7 +170,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                                       KEYS, thread, THREADS);
         __syncthreads();
 #pragma unroll 1
-        for (int col0 = 0; col0 < KEYS; col0 += 32) { /* 32 keys at a time: less code, fewer registers */
+        for (int col0 = 0; col0 < KEYS;
+             col0 += 32) { /* 32 keys at a time: less code, fewer registers */
             uint32_t d[4][4] = {};
             dpd_step<4>(shared.q, warp_row, shared.kv, col0, 2, d);
             store_scores(shared, p, row0, tile * KEYS, col0, d);
@@ -196,10 +195,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 } // namespace
 
-void dpd_forward(const dpd_problem &problem, const dp_device_policy &policy,
-                 const int32_t *kv_of_q, const uint8_t *q_payload, const uint8_t *q_scale,
-                 const uint8_t *k_payload, const uint8_t *k_scale, const uint8_t *v_payload,
-                 const uint8_t *v_scale, uint16_t *o, float *lse, cudaStream_t stream)
+void dpd_forward(const dpd_problem &problem, const dp_device_policy &policy, const int32_t *kv_of_q,
+                 const uint8_t *q_payload, const uint8_t *q_scale, const uint8_t *k_payload,
+                 const uint8_t *k_scale, const uint8_t *v_payload, const uint8_t *v_scale,
+                 uint16_t *o, float *lse, cudaStream_t stream)
 {
     (void)cudaFuncSetAttribute(forward_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                (int)sizeof(fused_shared));

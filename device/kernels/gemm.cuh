@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A 16-row strip of the block-scaled product, one warp: operands already decoded in shared memory. Both the
- * staged and the fused kernels are built on it.
+ * A 16-row strip of the block-scaled product, one warp: operands already decoded in shared memory.
+ * Both the staged and the fused kernels are built on it.
  */
 #ifndef DP_DEVICE_GEMM_CUH
 #define DP_DEVICE_GEMM_CUH
@@ -10,8 +10,8 @@
 
 /* K of one staging step: two K = 64 instructions. */
 #define DPD_STEP 128
-/* Bytes from one row to the next in shared memory: 16 more, so that the 8 rows of a fragment fall into
- * different banks. */
+/* Bytes from one row to the next in shared memory: 16 more, so that the 8 rows of a fragment fall
+ * into different banks. */
 #define DPD_ROW (DPD_STEP + 16)
 
 /* Scale of one group as a word: significand in bits 0..3, NaN in bit 4, exponent + 512 above. */
@@ -30,13 +30,13 @@ __device__ __forceinline__ dpd_scale dpd_unpack_scale(uint32_t word)
 
 /* An operand of up to ROWS rows and 128 columns of K in shared memory. */
 template <int ROWS> struct dpd_operand {
-    int8_t twice[ROWS][DPD_ROW];  /* doubled values                 */
-    uint32_t scale[ROWS][8];      /* packed scale of each group     */
-    uint16_t nonzero[ROWS][8];    /* which elements are not zeros   */
+    int8_t twice[ROWS][DPD_ROW]; /* doubled values                 */
+    uint32_t scale[ROWS][8];     /* packed scale of each group     */
+    uint16_t nonzero[ROWS][8];   /* which elements are not zeros   */
 };
 
-/* Decode rows [0, ROWS) from memory: 64 payload bytes a row, `block` elements a scale. Rows beyond `valid`
- * become zeros with scale byte 0. */
+/* Decode rows [0, ROWS) from memory: 64 payload bytes a row, `block` elements a scale. Rows beyond
+ * `valid` become zeros with scale byte 0. */
 template <int ROWS, bool UE8M0>
 __device__ void dpd_load_operand(dpd_operand<ROWS> &to, const uint8_t *payload, size_t stride,
                                  const uint8_t *scale, size_t scale_stride, int valid, int thread,
@@ -63,9 +63,9 @@ __device__ void dpd_load_operand(dpd_operand<ROWS> &to, const uint8_t *payload, 
     }
 }
 
-/* d: accumulators (bits) of a warp's 16 rows (from row0 of a) times 8 * TILES columns (from col0 of b), chained
- * through the instructions of this step. Layout of mma.sync m16n8: d[tile][0..3] are (g, 2t), (g, 2t+1),
- * (g+8, 2t), (g+8, 2t+1) with g = lane / 4, t = lane % 4. */
+/* d: accumulators (bits) of a warp's 16 rows (from row0 of a) times 8 * TILES columns (from col0 of
+ * b), chained through the instructions of this step. Layout of mma.sync m16n8: d[tile][0..3] are
+ * (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) with g = lane / 4, t = lane % 4. */
 template <int TILES, int A_ROWS, int B_ROWS>
 __device__ __forceinline__ void dpd_step(const dpd_operand<A_ROWS> &a, int row0,
                                          const dpd_operand<B_ROWS> &b, int col0, int instructions,
@@ -97,8 +97,7 @@ __device__ __forceinline__ void dpd_step(const dpd_operand<A_ROWS> &a, int row0,
 #pragma unroll
             for (int group = 0; group < 4; group++) {
                 const int at = (instruction * 4 + group) * 16 + 4 * t;
-                const uint32_t word =
-                    *reinterpret_cast<const uint32_t *>(&b.twice[col + g][at]);
+                const uint32_t word = *reinterpret_cast<const uint32_t *>(&b.twice[col + g][at]);
                 dpd_mma_s8(a_word[group], word, sum[group]);
             }
 #pragma unroll

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * One instruction a function: the PTX where the target has it, a bit-exact emulation where not. Kernels are
- * written over these, so that what is compiled for sm_100a and sm_103a is line for line what runs on sm_90a.
- * Inline PTX carries its own .ftz and rounding, so compiler flags change nothing. Source: PTX ISA 9.1.
+ * One instruction a function: the PTX where the target has it, a bit-exact emulation where not.
+ * Kernels are written over these, so that what is compiled for sm_100a and sm_103a is line for line
+ * what runs on sm_90a. Inline PTX carries its own .ftz and rounding, so compiler flags change
+ * nothing. Source: PTX ISA 9.1.
  */
 #ifndef DP_DEVICE_INSTRUCTIONS_CUH
 #define DP_DEVICE_INSTRUCTIONS_CUH
@@ -12,7 +13,8 @@
 #include "formats/e2m1.h"
 #include "formats/e8m0.h"
 
-/* cvt to FP4 and E8M0 exists on the architecture-specific targets of compute capability 10 and 12. */
+/* cvt to FP4 and E8M0 exists on the architecture-specific targets of compute capability 10 and 12.
+ */
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL) ||                  \
     defined(__CUDA_ARCH_FEAT_SM120_ALL) || defined(__CUDA_ARCH_FEAT_SM121_ALL)
 #define DP_NATIVE_FP4_CVT 1
@@ -25,7 +27,8 @@
 #define DP_NATIVE_F32X2 0
 #endif
 
-/* ---- scalar FP32, flush-to-zero ---------------------------------------------------------------- */
+/* ---- scalar FP32, flush-to-zero ----------------------------------------------------------------
+ */
 
 __device__ __forceinline__ float dp_add(float a, float b)
 {
@@ -83,7 +86,8 @@ __device__ __forceinline__ float dp_lg2(float a)
     return d;
 }
 
-/* ---- packed FP32 ------------------------------------------------------------------------------- */
+/* ---- packed FP32 -------------------------------------------------------------------------------
+ */
 
 /* fma.rn.ftz.f32x2: element-wise a * b + c. */
 __device__ __forceinline__ float2 dp_fma_x2(float2 a, float2 b, float2 c)
@@ -100,12 +104,13 @@ __device__ __forceinline__ float2 dp_fma_x2(float2 a, float2 b, float2 c)
 #endif
 }
 
-/* ---- conversions ------------------------------------------------------------------------------- */
+/* ---- conversions -------------------------------------------------------------------------------
+ */
 
-/* E2M1 code of a value from 0 to 6 as the converter rounds. With e the exponent, at least 0, the grid's step
- * is 2^(e-1): adding 2^(22+e) leaves the value as n steps in the low bits of the sum, ties to even, and the
- * code is n + 2 e. The field of the sum is e + 149, which adds 2 e + 298; six steps more make that 2 e modulo
- * 16 and keep every tie's parity. */
+/* E2M1 code of a value from 0 to 6 as the converter rounds. With e the exponent, at least 0, the
+ * grid's step is 2^(e-1): adding 2^(22+e) leaves the value as n steps in the low bits of the sum,
+ * ties to even, and the code is n + 2 e. The field of the sum is e + 149, which adds 2 e + 298; six
+ * steps more make that 2 e modulo 16 and keep every tie's parity. */
 __device__ __forceinline__ uint32_t dp_e2m1_code_emulated(float clamped)
 {
     const uint32_t field = max(__float_as_uint(clamped) & 0x7F800000u, 0x3F800000u);
@@ -166,7 +171,8 @@ __device__ __forceinline__ uint32_t dp_cvt_ue8m0_up(float value)
 #endif
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------- */
+/* ---- bytes -------------------------------------------------------------------------------------
+ */
 
 __device__ __forceinline__ uint32_t dp_prmt(uint32_t a, uint32_t b, uint32_t selector)
 {

@@ -19,7 +19,8 @@ struct dpd_problem {
     const uint16_t *q, *k, *v;
 };
 
-/* Stage quantize. rows x 128 bf16 at x (row i of the output is row order[i], or i); zero rows fill up. */
+/* Stage quantize. rows x 128 bf16 at x (row i of the output is row order[i], or i); zero rows fill
+ * up. */
 void dpd_quantize_qk(const uint16_t *x, const int32_t *order, int heads, int rows, int padded_rows,
                      bool fold, uint8_t *payload, uint8_t *scale, cudaStream_t stream);
 void dpd_quantize_v(const uint16_t *v, const int32_t *order, int heads, int keys, int key_rows,
@@ -44,9 +45,9 @@ void dpd_output(const dpd_problem &problem, const dp_device_policy &policy, cons
                 cudaStream_t stream);
 
 /* The fused forward: every head. kv_of_q on the device. */
-void dpd_forward(const dpd_problem &problem, const dp_device_policy &policy,
-                 const int32_t *kv_of_q, const uint8_t *q_payload, const uint8_t *q_scale,
-                 const uint8_t *k_payload, const uint8_t *k_scale, const uint8_t *v_payload,
-                 const uint8_t *v_scale, uint16_t *o, float *lse, cudaStream_t stream);
+void dpd_forward(const dpd_problem &problem, const dp_device_policy &policy, const int32_t *kv_of_q,
+                 const uint8_t *q_payload, const uint8_t *q_scale, const uint8_t *k_payload,
+                 const uint8_t *k_scale, const uint8_t *v_payload, const uint8_t *v_scale,
+                 uint16_t *o, float *lse, cudaStream_t stream);
 
 #endif

@@ -9,7 +9,8 @@
 #include "formats/e4m3.h"
 #include "formats/e8m0.h"
 
-namespace {
+namespace
+{
 
 enum { DIM = 128, BLOCK = 16 };
 
@@ -66,12 +67,14 @@ __global__ void quantize_plain(const uint16_t *x, const int32_t *order, int rows
         const uint32_t pair = dp_cvt_e2m1x2(dp_mul(value[j], factor), dp_mul(value[j + 1], factor));
         word[j / 8] |= pair << (4 * (j % 8));
     }
-    *reinterpret_cast<uint2 *>(payload + out * (DIM / 2) + block * 8) = make_uint2(word[0], word[1]);
+    *reinterpret_cast<uint2 *>(payload + out * (DIM / 2) + block * 8) =
+        make_uint2(word[0], word[1]);
     scale[out * (DIM / BLOCK) + block] = (uint8_t)byte;
 }
 
-/* Squared error of the 32 values under scale s, adjacent pairs first. x / s exceeds a midpoint m exactly when x
- * exceeds s * m: both products are exact, and a correctly rounded quotient cannot fall onto m from above. */
+/* Squared error of the 32 values under scale s, adjacent pairs first. x / s exceeds a midpoint m
+ * exactly when x exceeds s * m: both products are exact, and a correctly rounded quotient cannot
+ * fall onto m from above. */
 __device__ __forceinline__ float fold_error(const float *x, float s)
 {
     float e[32];
@@ -103,7 +106,7 @@ __device__ __forceinline__ float fold_error(const float *x, float s)
 __global__ void quantize_folded(const uint16_t *x, const int32_t *order, int rows, int padded_rows,
                                 int total, uint8_t *payload, uint8_t *scale)
 {
-    const float candidates[11] = {0.25f, 0.3125f, 0.375f, 0.4375f, 0.5f,  0.625f,
+    const float candidates[11] = {0.25f, 0.3125f, 0.375f, 0.4375f, 0.5f, 0.625f,
                                   0.75f, 0.875f,  1.0f,   1.125f,  1.25f};
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= total) {

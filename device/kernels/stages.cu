@@ -6,14 +6,14 @@
 #include "device/kernels/gemm.cuh"
 #include "device/kernels/kernels.cuh"
 
-namespace {
+namespace
+{
 
 enum { TILE_ROWS = 64, TILE_COLS = 64, WARPS = 4, THREADS = 32 * WARPS, PRODUCERS = 128 };
 
 __device__ __forceinline__ bool hidden(const dpd_problem &p, int row, int position)
 {
-    return position >= p.keys ||
-           (p.causal && p.key_order[position] + p.queries > row + p.keys);
+    return position >= p.keys || (p.causal && p.key_order[position] + p.queries > row + p.keys);
 }
 
 struct gemm_shared {

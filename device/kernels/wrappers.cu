@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every wrapper alone, for the proof that what runs here is what the oracle says the instruction is.
+ * Every wrapper alone, for the proof that what runs here is what the oracle says the instruction
+ * is.
  */
 #include "device/host.cuh"
 #include "device/kernels/gemm.cuh"
 
-namespace {
+namespace
+{
 
 using namespace dpd;
 

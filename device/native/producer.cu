@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The Direct-P producer with its policy known to the compiler, as a fused kernel would hold it: one thread a
- * row of a 128 x 128 score tile, quarter after quarter, each published as soon as it is classified. The
- * arithmetic is device/kernels/direct_p.cuh, the source that runs on other devices with emulated wrappers.
- * Beside the maps stand the two ways to codes that need no converter: a threshold tree and a table.
+ * The Direct-P producer with its policy known to the compiler, as a fused kernel would hold it: one
+ * thread a row of a 128 x 128 score tile, quarter after quarter, each published as soon as it is
+ * classified. The arithmetic is device/kernels/direct_p.cuh, the source that runs on other devices
+ * with emulated wrappers. Beside the maps stand the two ways to codes that need no converter: a
+ * threshold tree and a table.
  */
 #include "device/kernels/direct_p.cuh"
 
-namespace {
+namespace
+{
 
 enum variant { AFFINE, AFFINE_NATIVE, CUBIC, EX2, TREE, LUT };
 
-/* The numbers of the policies fast, accurate, cubic and ideal (ref/forward/policy.c); the schedule is that of
- * fast everywhere but for the native lanes of `accurate`. Multiplier: log2(e) / sqrt(128). */
+/* The numbers of the policies fast, accurate, cubic and ideal (ref/forward/policy.c); the schedule
+ * is that of fast everywhere but for the native lanes of `accurate`. Multiplier: log2(e) /
+ * sqrt(128). */
 template <variant V> __device__ __forceinline__ dp_device_policy policy_of()
 {
     dp_device_policy p = {};
@@ -33,7 +36,8 @@ template <variant V> __device__ __forceinline__ dp_device_policy policy_of()
     return p;
 }
 
-/* Code of 2^x by three comparisons: the logarithms of the converter's midpoints, ties as it breaks them. */
+/* Code of 2^x by three comparisons: the logarithms of the converter's midpoints, ties as it breaks
+ * them. */
 __device__ __forceinline__ uint32_t tree_code(float x)
 {
     const bool high = x >= 0.80735492f;
@@ -44,7 +48,8 @@ __device__ __forceinline__ uint32_t tree_code(float x)
     return (high ? 4u : 0u) | (middle ? 2u : 0u) | (low ? 1u : 0u);
 }
 
-/* Code of 2^x from a table of 64 steps of 1/8 from -4: a step whose midpoint lies inside rounds as its start. */
+/* Code of 2^x from a table of 64 steps of 1/8 from -4: a step whose midpoint lies inside rounds as
+ * its start. */
 __device__ __forceinline__ uint32_t table_code(const uint8_t *table, float scaled)
 {
     float magic;
@@ -72,8 +77,8 @@ __device__ __forceinline__ dpd_quarter classify(const dp_device_policy &p, int s
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int pair = 4 * w + i;
-            const float2 x = dp_fma_x2(make_float2(s[2 * pair], s[2 * pair + 1]),
-                                       make_float2(a, a), make_float2(b, b));
+            const float2 x = dp_fma_x2(make_float2(s[2 * pair], s[2 * pair + 1]), make_float2(a, a),
+                                       make_float2(b, b));
             const uint32_t low = V == TREE ? tree_code(x.x) : table_code(table, x.x);
             const uint32_t high = V == TREE ? tree_code(x.y) : table_code(table, x.y);
             word |= (low | high << 4) << (8 * i);

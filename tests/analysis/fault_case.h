@@ -13,7 +13,8 @@ typedef struct {
     dp_epoch epoch;
     size_t queries, keys, q_heads, kv_heads;
     bool causal;
-    int inputs; /* 0 normal, 1 a grid full of midpoints, 2 peaked, 3 flat, 4 down to below every byte */
+    int inputs; /* 0 normal, 1 a grid full of midpoints, 2 peaked, 3 flat, 4 down to below every
+                   byte */
 } fault_case;
 
 /* A problem with its oracle dump. */

@@ -308,8 +308,7 @@ static inline ref_unit ref_unit_of(const dp_mma_desc *desc, const dp_mma_switche
                   .fraction = narrow ? 13 : 25,
                   .keep_zero_sign = switches->zero_sign == DP_MMA_ZERO_SIGN_KEEP};
     u.precision = u.f16 ? 11 : narrow ? 14 : 24;
-    u.zero_exponent = u.f16 ? (geforce ? -22 : -21)
-                            : (ada ? -132 : -133);
+    u.zero_exponent = u.f16 ? (geforce ? -22 : -21) : (ada ? -132 : -133);
     *terms = sixteen || ada ? 16 : strcmp(desc->atype, "tf32") == 0 ? 8 : 32;
     if (strstr(desc->instruction, "mxf4") != NULL) {
         u.fraction = 35;
