@@ -206,7 +206,8 @@ INLINE void payload_loop(const dp_bulk_block_plan *p, shape s, dp_bulk_source so
                  blocks, scale, payload, stream)
 
 /* The codes under the scales already stored. The common kinds each have a loop of their own; all
- * others share the last one. */
+ * others share the last two. `scales` is a constant of each: read at run time, a compiler may make
+ * "scaled or not" a product with 1, and under FTZ that product loses a subnormal element. */
 SIMD NOINLINE static void payload_pass(const dp_bulk_block_plan *p, dp_bulk_source source,
                                        size_t blocks, const uint8_t *scale, uint8_t *payload,
                                        bool stream)
@@ -223,17 +224,19 @@ SIMD NOINLINE static void payload_pass(const dp_bulk_block_plan *p, dp_bulk_sour
         PAYLOAD(false, false, 32);
     } else if (common && p->block == 32 && !p->divides) {
         PAYLOAD(false, true, 32);
+    } else if (p->scales) {
+        const shape s = {source.bf16, p->element.truncate, true, p->divides, true, p->width,
+                         p->block};
+        payload_loop(p, s, source, blocks, scale, payload, stream);
     } else {
-        const shape s = {source.bf16, p->element.truncate, true, p->divides, p->scales, p->width,
+        const shape s = {source.bf16, p->element.truncate, true, p->divides, false, p->width,
                          p->block};
         payload_loop(p, s, source, blocks, scale, payload, stream);
     }
 }
 
-/* The mode for the quotients of a piece: where every byte of the piece sends subnormal elements to
- * code 0 anyway, elements and results are flushed. Subnormals cost many cycles on some cores.
- * Flushing results alone would not be safe: a compiler may read "scaled or not" as a product with
- * 1, whose result is then the element. */
+/* The mode for the quotients of a piece: what ends as code 0 is flushed, results and, where every
+ * byte of the piece allows it, elements. Subnormals cost many cycles on some cores. */
 SIMD static unsigned quotient_mode(const dp_bulk_block_plan *p, const uint8_t *scale, size_t blocks,
                                    unsigned mode)
 {
@@ -246,7 +249,7 @@ SIMD static unsigned quotient_mode(const dp_bulk_block_plan *p, const uint8_t *s
         const __mmask16 out = _mm_cmpgt_epu8_mask(_mm_sub_epi8(byte, first), count);
         wild |= _mm_mask_cmpneq_epi8_mask(out, byte, nan);
     }
-    return mode | (wild == 0 ? FTZ | DAZ : 0u);
+    return mode | (p->flush_safe ? FTZ : 0u) | (wild == 0 ? DAZ : 0u);
 }
 
 /* Both passes over a piece that stays in the first cache. They are functions of their own, so that
