@@ -10,6 +10,11 @@ const char *__lsan_default_suppressions(void)
 {
     return "leak:libhdf5\n";
 }
+const char *__lsan_default_options(void);
+const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0";
+}
 #endif
 
 int main(int argc, char **argv)
