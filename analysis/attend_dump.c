@@ -10,7 +10,6 @@
 
 typedef struct {
     const dp_attend_run_options *options;
-    const dp_operands *operands;
     uint16_t *o;
     float *lse;
     pthread_mutex_t lock; /* HDF5 takes one caller at a time */
@@ -311,7 +310,7 @@ bool dp_attend_run(const dp_attend_run_options *options, uint16_t *o, float *lse
                                                options->threads, &operands, error))) {
         return false;
     }
-    receiver to = {.options = options, .operands = &operands, .o = o, .lse = lse, .error = error};
+    receiver to = {.options = options, .o = o, .lse = lse, .error = error};
     (void)pthread_mutex_init(&to.lock, NULL);
     const dp_forward_job job = {.in = &options->inputs->in,
                                 .operands = &operands,

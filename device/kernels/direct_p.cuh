@@ -202,4 +202,11 @@ __device__ __forceinline__ float dpd_lse(const dp_device_policy &p, float row_re
     return dp_mul(lse, DPD_LN2);
 }
 
+/* cvt.rn.bf16.f32: nearest even; every NaN is 0x7FFF. */
+__device__ __forceinline__ uint16_t dpd_to_bf16(float x)
+{
+    const uint32_t bits = __float_as_uint(x);
+    return x != x ? (uint16_t)0x7FFFu : (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
 #endif

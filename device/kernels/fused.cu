@@ -22,29 +22,15 @@ struct fused_shared {
     float row_sum[ROWS];
 };
 
-__device__ __forceinline__ int row_of(int out)
-{
-    return (int)(threadIdx.x / 32) * 16 + (int)(threadIdx.x % 32) / 4 + 8 * (out / 2);
-}
-
-__device__ __forceinline__ uint16_t to_bf16(float x)
-{
-    const uint32_t bits = __float_as_uint(x);
-    return x != x ? (uint16_t)0x7FFFu : (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
-
 __device__ void store_scores(fused_shared &shared, const dpd_problem &p, int row0, int key0,
                              int col0, const uint32_t d[4][4])
 {
     for (int tile = 0; tile < 4; tile++) {
         for (int out = 0; out < 4; out++) {
-            const int row = row_of(out);
+            const int row = dpd_fragment_row(out);
             const int col = col0 + tile * 8 + 2 * ((int)threadIdx.x % 4) + out % 2;
-            const int position = key0 + col;
-            const bool hidden =
-                position >= p.keys ||
-                (p.causal && p.key_order[position] + p.queries > row0 + row + p.keys);
-            shared.raw[row][col] = hidden ? -INFINITY : __uint_as_float(d[tile][out]);
+            shared.raw[row][col] =
+                dpd_hidden(p, row0 + row, key0 + col) ? -INFINITY : __uint_as_float(d[tile][out]);
         }
     }
 }
@@ -119,7 +105,7 @@ __device__ void write_rows(fused_shared &shared, const dpd_problem &p,
                            const uint32_t acc[16][4], bool nothing, uint16_t *o, float *lse)
 {
     for (int half = 0; half < 2; half++) {
-        const int row = row_of(2 * half);
+        const int row = dpd_fragment_row(2 * half);
         if (row0 + row >= p.queries) {
             continue;
         }
@@ -132,7 +118,8 @@ __device__ void write_rows(fused_shared &shared, const dpd_problem &p,
             const int col = tile * 8 + 2 * ((int)threadIdx.x % 4);
             const float x = dp_mul(__uint_as_float(acc[tile][2 * half]), scale);
             const float y = dp_mul(__uint_as_float(acc[tile][2 * half + 1]), scale);
-            const uint32_t pair = valid ? (uint32_t)to_bf16(x) | (uint32_t)to_bf16(y) << 16 : 0u;
+            const uint32_t pair =
+                valid ? (uint32_t)dpd_to_bf16(x) | (uint32_t)dpd_to_bf16(y) << 16 : 0u;
             *reinterpret_cast<uint32_t *>(o + out + col) = pair;
         }
         if (lse != nullptr && threadIdx.x % 4 == 0) {

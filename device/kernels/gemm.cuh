@@ -121,4 +121,15 @@ __device__ __forceinline__ void dpd_step(const dpd_operand<A_ROWS> &a, int row0,
     }
 }
 
+/* Row and column, inside the block's tile of 16 rows a warp, of accumulator `out` of column tile
+ * `tile` in the layout of dpd_step. */
+__device__ __forceinline__ int dpd_fragment_row(int out)
+{
+    return (int)(threadIdx.x / 32) * 16 + (int)(threadIdx.x % 32) / 4 + 8 * (out / 2);
+}
+__device__ __forceinline__ int dpd_fragment_col(int tile, int out)
+{
+    return tile * 8 + 2 * ((int)threadIdx.x % 4) + out % 2;
+}
+
 #endif

@@ -19,6 +19,12 @@ struct dpd_problem {
     const uint16_t *q, *k, *v;
 };
 
+/* The key at a physical position is padding, or behind the causal mask of a query row [D15]. */
+__device__ __forceinline__ bool dpd_hidden(const dpd_problem &p, int row, int position)
+{
+    return position >= p.keys || (p.causal && p.key_order[position] + p.queries > row + p.keys);
+}
+
 /* Stage quantize. rows x 128 bf16 at x (row i of the output is row order[i], or i); zero rows fill
  * up. */
 void dpd_quantize_qk(const uint16_t *x, const int32_t *order, int heads, int rows, int padded_rows,

@@ -11,11 +11,6 @@ namespace
 
 enum { TILE_ROWS = 64, TILE_COLS = 64, WARPS = 4, THREADS = 32 * WARPS, PRODUCERS = 128 };
 
-__device__ __forceinline__ bool hidden(const dpd_problem &p, int row, int position)
-{
-    return position >= p.keys || (p.causal && p.key_order[position] + p.queries > row + p.keys);
-}
-
 struct gemm_shared {
     dpd_operand<TILE_ROWS> a;
     dpd_operand<TILE_COLS> b;
@@ -42,16 +37,6 @@ __device__ void gemm_tile(gemm_shared &shared, const uint8_t *a, size_t a_stride
     }
 }
 
-/* Row and column of accumulator `out` of tile `tile`, inside the 64 x 64 tile. */
-__device__ __forceinline__ int row_of(int out)
-{
-    return (int)(threadIdx.x / 32) * 16 + (int)(threadIdx.x % 32) / 4 + 8 * (out / 2);
-}
-__device__ __forceinline__ int col_of(int tile, int out)
-{
-    return tile * 8 + 2 * ((int)threadIdx.x % 4) + out % 2;
-}
-
 __global__ void score_kernel(const __grid_constant__ dpd_problem p, const uint8_t *q_payload,
                              const uint8_t *q_scale, const uint8_t *k_payload,
                              const uint8_t *k_scale, float *raw)
@@ -66,11 +51,11 @@ __global__ void score_kernel(const __grid_constant__ dpd_problem p, const uint8_
                      k_scale + (size_t)col0 * 8, 8, TILE_COLS, 1, d);
     for (int tile = 0; tile < 8; tile++) {
         for (int out = 0; out < 4; out++) {
-            const int row = row0 + row_of(out);
-            const int col = col0 + col_of(tile, out);
+            const int row = row0 + dpd_fragment_row(out);
+            const int col = col0 + dpd_fragment_col(tile, out);
             if (row < p.queries) {
                 raw[(size_t)row * p.key_rows + col] =
-                    hidden(p, row, col) ? -INFINITY : __uint_as_float(d[tile][out]);
+                    dpd_hidden(p, row, col) ? -INFINITY : __uint_as_float(d[tile][out]);
             }
         }
     }
@@ -193,21 +178,13 @@ __global__ void accumulate_kernel(const __grid_constant__ dpd_problem p, const u
                     visited_tiles(p, row0), d);
     for (int tile = 0; tile < 8; tile++) {
         for (int out = 0; out < 4; out++) {
-            const int row = row0 + row_of(out);
+            const int row = row0 + dpd_fragment_row(out);
             if (row < p.queries) {
-                acc[(size_t)row * 128 + col0 + col_of(tile, out)] = __uint_as_float(d[tile][out]);
+                acc[(size_t)row * 128 + col0 + dpd_fragment_col(tile, out)] =
+                    __uint_as_float(d[tile][out]);
             }
         }
     }
-}
-
-__device__ __forceinline__ uint16_t to_bf16(float x)
-{
-    const uint32_t bits = __float_as_uint(x);
-    if (x != x) {
-        return 0x7FFFu;
-    }
-    return (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
 /* One block a row, one thread a feature. */
@@ -219,7 +196,7 @@ __global__ void output_kernel(const __grid_constant__ dp_device_policy policy, c
     const float sum = row_sum[row];
     const bool valid = dpd_row_valid(m, sum);
     const size_t at = row * 128 + threadIdx.x;
-    o[at] = to_bf16(valid ? dp_mul(acc[at], dpd_output_scale(m, sum)) : 0.0f);
+    o[at] = dpd_to_bf16(valid ? dp_mul(acc[at], dpd_output_scale(m, sum)) : 0.0f);
     if (threadIdx.x == 0) {
         lse[row] = dpd_lse(policy, m, sum);
     }

@@ -20,7 +20,6 @@ typedef struct {
     float *raw, *row_ref, *row_sum, *acc, *lse;
     uint8_t *p_scale, *p_payload;
     uint16_t *code_sum, *o;
-    size_t strips;
 } fixture;
 
 static inline bool keep(void *context, const dp_strip *s)
