@@ -73,9 +73,9 @@ static void note(dp_diff_dataset *set, dp_dump_id id, dp_diff_place place)
 }
 
 static void add_sums(dp_diff_dataset *set, dp_dump_id id, const char *expected, const char *found,
-                     size_t columns)
+                     size_t first, size_t columns)
 {
-    for (size_t c = 0; c < columns; c++) {
+    for (size_t c = first; c < first + columns; c++) {
         const double x = number_of(id, dp_diff_element(id, expected, c));
         const double y = number_of(id, dp_diff_element(id, found, c));
         if (isfinite(x) && isfinite(y)) {
@@ -95,8 +95,9 @@ static bool compare_row(walk *w, dp_dump_id id, const char *expected, const char
 {
     dp_diff_dataset *set = &w->result->set[id];
     const size_t columns = dp_diff_columns(w->job->dump, id);
+    const size_t first = dp_diff_first(w->job->dump, id);
     bool differs = false;
-    for (size_t c = 0; c < columns; c++) {
+    for (size_t c = first; c < first + columns; c++) {
         at.expected = dp_diff_element(id, expected, c);
         at.found = dp_diff_element(id, found, c);
         at.column = c;
@@ -107,11 +108,11 @@ static bool compare_row(walk *w, dp_dump_id id, const char *expected, const char
         differs = true;
         note(set, id, at);
         const size_t y = total_rows > DP_DIFF_MAP ? at.row * DP_DIFF_MAP / total_rows : at.row;
-        const size_t x = columns > DP_DIFF_MAP ? c * DP_DIFF_MAP / columns : c;
+        const size_t x = columns > DP_DIFF_MAP ? (c - first) * DP_DIFF_MAP / columns : c - first;
         set->map[y < DP_DIFF_MAP ? y : DP_DIFF_MAP - 1][x]++;
     }
     if (differs && is_real(id)) {
-        add_sums(set, id, expected, found, columns);
+        add_sums(set, id, expected, found, first, columns);
     }
     return differs;
 }
@@ -138,7 +139,8 @@ static void compare_strip(walk *w, dp_dump_id id, const void *expected, size_t i
         const char *a = (const char *)expected + r * bytes;
         const char *b = (const char *)unit->dumped.data[id] + r * bytes;
         if (memcmp(a, b, bytes) != 0) {
-            const dp_diff_place at = {.batch = unit->batch,
+            const dp_diff_place at = {.batch = dump->batches != NULL ? dump->batches[unit->batch]
+                                                                     : unit->batch,
                                       .head = query ? unit->head : unit->kv,
                                       .row = (query ? unit->row_first : 0) + r};
             differs = compare_row(w, id, a, b, at, rows_of_problem(dump, id)) || differs;
@@ -230,11 +232,26 @@ static bool walk_oracle(walk *w, dp_error *error)
     return true;
 }
 
+static bool same_windows(const dp_dump *a, const dp_dump *b)
+{
+    for (int d = 0; d < DP_DUMP_DATASETS; d++) {
+        const dp_dump_windows *x = &a->window[d];
+        const dp_dump_windows *y = &b->window[d];
+        if (a->present[d] && b->present[d] &&
+            (x->count != y->count || x->length != y->length ||
+             memcmp(x->first, y->first, x->count * sizeof x->first[0]) != 0 ||
+             a->file_first[d] != b->file_first[d])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool same_problem(const dp_dump *a, const dp_dump *b, dp_error *error)
 {
     return (a->batch == b->batch && a->q_heads == b->q_heads && a->kv_heads == b->kv_heads &&
-            a->keys == b->keys && a->rows == b->rows && a->row_first == b->row_first &&
-            a->head_count == b->head_count && a->features == b->features &&
+            a->keys == b->keys && same_windows(a, b) && a->head_count == b->head_count &&
+            a->features == b->features &&
             memcmp(a->heads, b->heads, a->head_count * sizeof *a->heads) == 0) ||
            dp_fail(
                error,
@@ -244,18 +261,30 @@ static bool same_problem(const dp_dump *a, const dp_dump *b, dp_error *error)
                a->path);
 }
 
+/* Tight rows of the file, spread to the padded width. */
+static void spread(const dp_dump *dump, dp_dump_id id, size_t rows, char *data)
+{
+    const size_t size = dp_dump_element(id);
+    const size_t first = dump->file_first[id] * size;
+    const size_t stored = dump->file_width[id] * size;
+    const size_t width = dp_dump_width(dump, id) * size;
+    for (size_t r = rows; stored < width && r-- > 0;) {
+        memmove(data + r * width + first, data + r * stored, stored);
+        memset(data + r * width, 0, first);
+        memset(data + r * width + first + stored, 0, width - first - stored);
+    }
+}
+
 /* One strip of one dataset of both dumps. */
-static bool compare_files(walk *w, dp_dump_id id, size_t batch, size_t head, size_t row,
-                          size_t rows, size_t index, dp_error *error)
+static bool compare_files(walk *w, dp_dump_id id, dp_dump_at at, size_t rows, dp_error *error)
 {
     const dp_dump *dump = w->job->dump;
     dp_unit *unit = &w->unit;
     const size_t stored = dump->file_width[id] * dp_dump_element(id);
-    const size_t width = dp_dump_width(dump, id) * dp_dump_element(id);
     char *found = unit->dumped.data[id];
     char *expected = unit->out.data[id];
-    if (!dp_dump_read(dump, id, batch, head, row, rows, found, error) ||
-        !dp_dump_read(w->job->against, id, batch, head, row, rows, expected, error)) {
+    if (!dp_dump_read(dump, id, at, rows, found, error) ||
+        !dp_dump_read(w->job->against, id, at, rows, expected, error)) {
         return false;
     }
     if (memcmp(found, expected, rows * stored) == 0) {
@@ -263,21 +292,34 @@ static bool compare_files(walk *w, dp_dump_id id, size_t batch, size_t head, siz
         w->result->set[id].elements += rows * dp_diff_columns(dump, id);
         return true;
     }
-    for (size_t r = rows; stored < width && r-- > 0;) { /* from tight rows to padded ones */
-        memmove(found + r * width, found + r * stored, stored);
-        memmove(expected + r * width, expected + r * stored, stored);
-        memset(found + r * width + stored, 0, width - stored);
-        memset(expected + r * width + stored, 0, width - stored);
-    }
+    spread(dump, id, rows, found);
+    spread(dump, id, rows, expected);
     unit->dump = dump;
-    unit->batch = batch;
-    unit->head = unit->kv = head;
+    unit->batch = at.batch;
+    unit->head = unit->kv = at.head;
     if (dp_dump_datasets[id].rows == DP_DUMP_QUERY_ROWS) {
-        unit->head = dump->heads[head];
-        unit->row_first = dump->row_first + row;
+        unit->head = dump->heads[at.head];
+        unit->row_first = dp_dump_query_row(dump, id, at.row);
         unit->rows = rows;
     }
-    compare_strip(w, id, expected, index);
+    compare_strip(w, id, expected, 0);
+    return true;
+}
+
+/* One head of one dataset: strip by strip, or whole where rows are keys or features. */
+static bool compare_heads(walk *w, dp_dump_id id, dp_dump_at at, dp_error *error)
+{
+    const dp_dump *dump = w->job->dump;
+    if (dp_dump_datasets[id].rows != DP_DUMP_QUERY_ROWS) {
+        return compare_files(w, id, at, dp_dump_head_rows(dump, id), error);
+    }
+    for (size_t i = 0; i < dp_unit_strips(dump); i++) {
+        const dp_dump_strip strip = dp_unit_strip(dump, i);
+        if (dp_dump_find_row(dump, id, strip.first, &at.row) &&
+            !compare_files(w, id, at, strip.rows, error)) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -290,9 +332,6 @@ static bool walk_files(walk *w, dp_error *error)
     }
     for (int d = 0; d < DP_DUMP_DATASETS; d++) {
         const dp_dump_id id = (dp_dump_id)d;
-        const bool query = dp_dump_datasets[id].rows == DP_DUMP_QUERY_ROWS;
-        const size_t rows = dp_dump_head_rows(a, id);
-        const size_t step = query ? DP_TILE : rows;
         if (!a->present[id] || !b->present[id] || !wanted(w->job, id)) {
             continue;
         }
@@ -302,12 +341,9 @@ static bool walk_files(walk *w, dp_error *error)
                            a->file_width[id]);
         }
         for (size_t h = 0; h < a->batch * dp_dump_heads(a, id); h++) {
-            for (size_t row = 0; row < rows; row += step) {
-                const size_t count = rows - row < step ? rows - row : step;
-                if (!compare_files(w, id, h / dp_dump_heads(a, id), h % dp_dump_heads(a, id), row,
-                                   count, 0, error)) {
-                    return false;
-                }
+            const dp_dump_at at = {h / dp_dump_heads(a, id), h % dp_dump_heads(a, id), 0};
+            if (!compare_heads(w, id, at, error)) {
+                return false;
             }
         }
     }

@@ -70,7 +70,9 @@ typedef struct {
 /* Heap-allocated result, released with free(). NULL with an error. */
 dp_diff_result *dp_diff_run(const dp_diff_job *job, dp_error *error);
 
-/* Elements of a row as they are compared (two a byte for codes), and one of them. */
+/* Elements of a row as they are compared (two a byte for codes): the first, how many, and one of
+ * them. */
+size_t dp_diff_first(const dp_dump *dump, dp_dump_id id);
 size_t dp_diff_columns(const dp_dump *dump, dp_dump_id id);
 uint32_t dp_diff_element(dp_dump_id id, const void *row, size_t column);
 /* Equal under the rules; *distance in codes or ulps. */

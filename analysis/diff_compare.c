@@ -3,9 +3,14 @@
 
 #include "analysis/diff.h"
 
+size_t dp_diff_first(const dp_dump *dump, dp_dump_id id)
+{
+    return dump->file_first[id] * (dp_dump_datasets[id].kind == DP_DUMP_CODES ? 2 : 1);
+}
+
 size_t dp_diff_columns(const dp_dump *dump, dp_dump_id id)
 {
-    const size_t width = dp_dump_width(dump, id);
+    const size_t width = dp_dump_width(dump, id) - dump->file_first[id];
     const size_t stored = dump->file_width[id] < width ? dump->file_width[id] : width;
     return dp_dump_datasets[id].kind == DP_DUMP_CODES ? 2 * stored : stored;
 }
@@ -72,6 +77,7 @@ uint64_t dp_diff_count(const dp_unit *unit, const dp_diff_rules *rules, dp_dump_
     const bool query = dp_dump_datasets[id].rows == DP_DUMP_QUERY_ROWS;
     const size_t rows = query ? unit->rows : dp_dump_head_rows(dump, id);
     const size_t bytes = dp_dump_width(dump, id) * dp_dump_element(id);
+    const size_t first = dp_diff_first(dump, id);
     const size_t columns = dp_diff_columns(dump, id);
     uint64_t count = 0;
     for (size_t r = 0; r < rows; r++) {
@@ -80,7 +86,7 @@ uint64_t dp_diff_count(const dp_unit *unit, const dp_diff_rules *rules, dp_dump_
         if (memcmp(a, b, bytes) == 0) {
             continue;
         }
-        for (size_t c = 0; c < columns; c++) {
+        for (size_t c = first; c < first + columns; c++) {
             uint64_t distance;
             count += !dp_diff_equal(rules, id, dp_diff_element(id, a, c), dp_diff_element(id, b, c),
                                     &distance);

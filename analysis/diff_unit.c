@@ -49,16 +49,19 @@ void dp_unit_free(dp_unit *unit)
     memset(unit, 0, sizeof *unit);
 }
 
-/* Strips of a window: cut at the query tiles. */
-static size_t strips_a_head(const dp_dump *dump)
+/* Strips of a head: of the windows, else those of one window cut at the query tiles. */
+size_t dp_unit_strips(const dp_dump *dump)
 {
+    if (dump->strips != NULL) {
+        return dump->strip_count;
+    }
     const size_t first = dump->row_first / DP_TILE;
     return (dump->row_first + dump->rows + DP_TILE - 1) / DP_TILE - first;
 }
 
 size_t dp_unit_count(const dp_dump *dump)
 {
-    return dump->rows == 0 ? 0 : dump->batch * dump->head_count * strips_a_head(dump);
+    return dump->rows == 0 ? 0 : dump->batch * dump->head_count * dp_unit_strips(dump);
 }
 
 static size_t visited_tiles(const dp_unit *unit)
@@ -76,20 +79,30 @@ static size_t visited_tiles(const dp_unit *unit)
     return needed < tiles ? needed : tiles;
 }
 
+dp_dump_strip dp_unit_strip(const dp_dump *dump, size_t index)
+{
+    if (dump->strips != NULL) {
+        return dump->strips[index];
+    }
+    const size_t tile = (dump->row_first / DP_TILE + index) * DP_TILE;
+    const size_t first = tile > dump->row_first ? tile : dump->row_first;
+    const size_t end = dump->row_first + dump->rows;
+    return (dp_dump_strip){first, (tile + DP_TILE < end ? tile + DP_TILE : end) - first};
+}
+
 static void place(dp_unit *unit, size_t index)
 {
     const dp_dump *dump = unit->dump;
-    const size_t strips = strips_a_head(dump);
+    const size_t strips = dp_unit_strips(dump);
     unit->batch = index / strips / dump->head_count;
     unit->position = index / strips % dump->head_count;
     unit->head = dump->heads[unit->position];
     unit->kv = (size_t)dump->kv_of_q[unit->head];
-    unit->query_tile = dump->row_first / DP_TILE + index % strips;
-    const size_t tile_first = unit->query_tile * DP_TILE;
-    const size_t end = dump->row_first + dump->rows;
-    unit->row_first = tile_first > dump->row_first ? tile_first : dump->row_first;
-    unit->rows = (tile_first + DP_TILE < end ? tile_first + DP_TILE : end) - unit->row_first;
-    unit->tile_row = unit->row_first - tile_first;
+    const dp_dump_strip strip = dp_unit_strip(dump, index % strips);
+    unit->query_tile = strip.first / DP_TILE;
+    unit->row_first = strip.first;
+    unit->rows = strip.rows;
+    unit->tile_row = strip.first % DP_TILE;
     unit->visited = visited_tiles(unit);
     const float q = dump->q_global != NULL
                         ? dump->q_global[unit->batch * dump->head_count + unit->position]
@@ -102,22 +115,24 @@ static void place(dp_unit *unit, size_t index)
     unit->mma = dump->mma;
 }
 
-/* `rows` rows of file_width elements, spread to the padded width; `fill` bytes where the file has
- * no column stay as they are. */
-static bool read_spread(const dp_dump *dump, dp_dump_id id, size_t batch, size_t head, size_t row,
-                        size_t rows, void *out, dp_error *error)
+/* `rows` rows of file_width elements, spread to the padded width; where the file has no column the
+ * bytes stay as they are. */
+static bool read_spread(const dp_dump *dump, dp_dump_id id, dp_dump_at at, size_t rows, void *out,
+                        dp_error *error)
 {
     const size_t size = dp_dump_element(id);
     const size_t width = dp_dump_width(dump, id) * size;
+    const size_t first = dump->file_first[id] * size;
     const size_t stored = dump->file_width[id] * size;
     if (width == stored) {
-        return dp_dump_read(dump, id, batch, head, row, rows, out, error);
+        return dp_dump_read(dump, id, at, rows, out, error);
     }
     char *tight = malloc(rows * stored > 0 ? rows * stored : 1);
     bool good = tight != NULL || dp_fail(error, "%s: not enough memory", dump->path);
-    good = good && dp_dump_read(dump, id, batch, head, row, rows, tight, error);
+    good = good && dp_dump_read(dump, id, at, rows, tight, error);
     for (size_t r = 0; good && r < rows; r++) {
-        memcpy((char *)out + r * width, tight + r * stored, stored < width ? stored : width);
+        memcpy((char *)out + r * width + first, tight + r * stored,
+               first + stored < width ? stored : width - first);
     }
     free(tight);
     return good;
@@ -158,7 +173,8 @@ bool dp_unit_key_side(const dp_unit *unit, size_t kv, dp_dump_id id, void *out, 
         return take_oracle_operand(unit, kv, id, out);
     }
     memset(out, 0, dp_unit_bytes(unit, id));
-    return read_spread(dump, id, unit->batch, kv, 0, dp_dump_head_rows(dump, id), out, error);
+    const dp_dump_at at = {unit->batch, kv, 0};
+    return read_spread(dump, id, at, dp_dump_head_rows(dump, id), out, error);
 }
 
 /* The kernel's data of dataset id; what the file does not hold of a row is the oracle's. */
@@ -173,13 +189,17 @@ static bool load_dataset(dp_unit *unit, dp_dump_id id, dp_error *error)
     if (dp_dump_datasets[id].rows != DP_DUMP_QUERY_ROWS) {
         return dp_unit_key_side(unit, unit->kv, id, to, error);
     }
+    dp_dump_at at = {unit->batch, unit->position, 0};
+    unit->dumped.valid[id] = dp_dump_find_row(dump, id, unit->row_first, &at.row);
+    if (!unit->dumped.valid[id]) { /* another window */
+        return true;
+    }
     if (unit->out.valid[id]) {
         memcpy(to, unit->out.data[id], dp_unit_bytes(unit, id));
     } else {
         memset(to, 0, dp_unit_bytes(unit, id));
     }
-    return read_spread(dump, id, unit->batch, unit->position, unit->row_first - dump->row_first,
-                       unit->rows, to, error);
+    return read_spread(dump, id, at, unit->rows, to, error);
 }
 
 bool dp_unit_load(dp_unit *unit, size_t index, dp_error *error)

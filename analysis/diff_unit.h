@@ -50,6 +50,9 @@ void dp_unit_free(dp_unit *unit);
 /* Rows of a padded array, and its bytes. */
 size_t dp_unit_rows(const dp_unit *unit, dp_dump_id id);
 size_t dp_unit_bytes(const dp_unit *unit, dp_dump_id id);
+/* Strips of one head, and one of them. */
+size_t dp_unit_strips(const dp_dump *dump);
+dp_dump_strip dp_unit_strip(const dp_dump *dump, size_t index);
 /* Strips of a dump, and strip number i: its place, the kernel's data, then every stage. */
 size_t dp_unit_count(const dp_dump *dump);
 bool dp_unit_load(dp_unit *unit, size_t index, dp_error *error);

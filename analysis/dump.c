@@ -67,7 +67,8 @@ size_t dp_dump_head_rows(const dp_dump *dump, dp_dump_id id)
 {
     switch (dp_dump_datasets[id].rows) {
     case DP_DUMP_QUERY_ROWS:
-        return dump->rows;
+        return dump->window[id].count > 0 ? dump->window[id].count * dump->window[id].length
+                                          : dump->rows;
     case DP_DUMP_KEY_ROWS:
         return dump->keys;
     default:
@@ -80,44 +81,39 @@ size_t dp_dump_heads(const dp_dump *dump, dp_dump_id id)
     return dp_dump_datasets[id].rows == DP_DUMP_QUERY_ROWS ? dump->head_count : dump->kv_heads;
 }
 
-/* O that was stored as f32 is compared as the bf16 number it is. */
-static bool read_wide_o(const dp_dump *dump, const uint64_t *start, const uint64_t *count,
-                        uint16_t *data, dp_error *error)
+bool dp_dump_find_row(const dp_dump *dump, dp_dump_id id, size_t row, size_t *at)
 {
-    const size_t elements = (size_t)(count[2] * count[3]);
-    uint32_t *wide = malloc(elements * sizeof *wide);
-    bool good = wide != NULL || dp_fail(error, "%s: not enough memory", dump->path);
-    good = good && dp_h5_view_read(&dump->view[DP_DUMP_O], start, count, wide, error);
-    for (size_t i = 0; good && i < elements; i++) {
-        data[i] = (uint16_t)(wide[i] >> 16);
-        if ((wide[i] & 0xFFFFu) != 0) {
-            good = dp_fail(error,
-                           "%s:/output/o: element 0x%08X is no bf16 number, and the operator "
-                           "returns bf16: round it, or store bf16 bits as u16",
-                           dump->path, (unsigned)wide[i]);
+    const dp_dump_windows *w = &dump->window[id];
+    if (w->count == 0) {
+        *at = row - dump->row_first;
+        return row >= dump->row_first && *at < dump->rows;
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        if (row >= w->first[i] && row - w->first[i] < w->length) {
+            *at = i * w->length + (row - w->first[i]);
+            return true;
         }
     }
-    free(wide);
-    return good;
+    return false;
 }
 
-bool dp_dump_read(const dp_dump *dump, dp_dump_id id, size_t batch, size_t head, size_t row,
-                  size_t rows, void *data, dp_error *error)
+size_t dp_dump_query_row(const dp_dump *dump, dp_dump_id id, size_t at)
 {
-    const size_t width = dump->file_width[id];
-    if (dump->memory[id] != NULL) {
-        const size_t bytes = width * dp_dump_element(id);
-        const size_t at =
-            (batch * dp_dump_heads(dump, id) + head) * dp_dump_head_rows(dump, id) + row;
-        memcpy(data, (const char *)dump->memory[id] + at * bytes, rows * bytes);
-        return true;
+    const dp_dump_windows *w = &dump->window[id];
+    return w->count == 0 ? dump->row_first + at : w->first[at / w->length] + at % w->length;
+}
+
+bool dp_dump_read(const dp_dump *dump, dp_dump_id id, dp_dump_at at, size_t rows, void *data,
+                  dp_error *error)
+{
+    if (dump->memory[id] == NULL) {
+        return dp_dump_read_stored(dump, id, at, rows, data, error);
     }
-    const uint64_t start[4] = {batch, head, row, 0};
-    const uint64_t count[4] = {1, 1, rows, width};
-    if (id == DP_DUMP_O && dump->wide_o) {
-        return read_wide_o(dump, start, count, data, error);
-    }
-    return dp_h5_view_read(&dump->view[id], start, count, data, error);
+    const size_t bytes = dump->file_width[id] * dp_dump_element(id);
+    const size_t from =
+        (at.batch * dp_dump_heads(dump, id) + at.head) * dp_dump_head_rows(dump, id) + at.row;
+    memcpy(data, (const char *)dump->memory[id] + from * bytes, rows * bytes);
+    return true;
 }
 
 void dp_dump_close(dp_dump *dump)
@@ -135,6 +131,8 @@ void dp_dump_close(dp_dump *dump)
     }
     if (!dump->borrowed) {
         free(dump->heads);
+        free(dump->batches);
+        free(dump->strips);
         free(dump->kv_of_q);
         free(dump->key_order);
         free(dump->q_global);

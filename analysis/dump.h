@@ -6,7 +6,7 @@
 #ifndef DP_ANALYSIS_DUMP_H
 #define DP_ANALYSIS_DUMP_H
 
-#include "analysis/h5.h"
+#include "analysis/dump_store.h"
 #include "ref/forward/forward.h"
 
 /* Datasets of a dump in the order of the operator. */
@@ -51,19 +51,35 @@ extern const dp_dump_dataset dp_dump_datasets[DP_DUMP_DATASETS];
 /* Bytes of an element (two codes are one). */
 size_t dp_dump_element(dp_dump_id id);
 
+/* Windows of query rows that a dataset holds, one after another, in ascending order. */
+enum { DP_DUMP_WINDOWS = 256 };
+typedef struct {
+    size_t count, length; /* count 0: one window, row_first and rows of the dump */
+    size_t first[DP_DUMP_WINDOWS];
+} dp_dump_windows;
+
+/* Query rows of one query tile that the same datasets hold. */
+typedef struct {
+    size_t first, rows;
+} dp_dump_strip;
+
 typedef struct {
     char path[DP_PATH_SIZE];
     size_t batch, q_heads, kv_heads; /* of the whole problem              */
     size_t queries, keys, key_rows;  /* key_rows: keys padded to 128      */
     size_t dim, features;
-    size_t row_first, rows; /* window of query rows that the file holds */
+    size_t row_first, rows; /* first and number of query rows that some dataset holds */
+    size_t full_rows;       /* rows of the datasets that name no window, 0: there is none */
     size_t head_count;      /* query heads that the file holds          */
     size_t *heads;          /* [head_count]                             */
-    int32_t *kv_of_q;       /* [q_heads]                                */
-    int32_t *key_order;     /* [keys], physical position -> key         */
-    bool order_given;       /* key_order is the file's                  */
-    float *q_global;        /* [batch][head_count], NULL: 1             */
-    float *k_global;        /* [batch][kv_heads]                        */
+    size_t *batches;        /* [batch], NULL: entry i is i              */
+    dp_dump_strip *strips;  /* of one head, NULL: the query tiles of row_first and rows */
+    size_t strip_count;
+    int32_t *kv_of_q;   /* [q_heads]                                */
+    int32_t *key_order; /* [keys], physical position -> key         */
+    bool order_given;   /* key_order is the file's                  */
+    float *q_global;    /* [batch][head_count], NULL: 1             */
+    float *k_global;    /* [batch][kv_heads]                        */
     double softmax_scale;
     bool causal;
     dp_direct_p launch; /* multiplier for global scales of 1  */
@@ -71,13 +87,17 @@ typedef struct {
     bool has_inputs; /* /inputs/q, k, v are there          */
     uint16_t *q, *k, *v;
     bool present[DP_DUMP_DATASETS];
-    size_t file_width[DP_DUMP_DATASETS]; /* elements of a row as stored        */
+    size_t file_width[DP_DUMP_DATASETS]; /* elements of a row in the file, two codes counted once */
+    size_t file_first[DP_DUMP_DATASETS]; /* the first of them: a window of keys, else 0        */
+    bool key_window[DP_DUMP_DATASETS];   /* its columns are a window of keys                    */
+    size_t file_rows[DP_DUMP_DATASETS];  /* rows of a head in the file                         */
+    dp_dump_windows window[DP_DUMP_DATASETS];
     /* Where the data are: whole in memory as [batch][head][row][file_width], or in the file. */
     void *memory[DP_DUMP_DATASETS];
     bool borrowed; /* memory belongs to the caller       */
-    bool wide_o;   /* O is stored as f32                 */
     dp_h5 file;
     dp_h5_view view[DP_DUMP_DATASETS];
+    dp_dump_store store[DP_DUMP_DATASETS];
     bool file_open;
 } dp_dump;
 
@@ -92,13 +112,23 @@ bool dp_dump_open(dp_dump *dump, const char *path, const dp_dump_overrides *over
                   dp_error *error);
 void dp_dump_close(dp_dump *dump);
 
+/* Place of rows of a dataset, as the file counts. */
+typedef struct {
+    size_t batch, head, row;
+} dp_dump_at;
+
 /* Elements of a padded row, rows of a head in the file, heads in the file. */
 size_t dp_dump_width(const dp_dump *dump, dp_dump_id id);
 size_t dp_dump_head_rows(const dp_dump *dump, dp_dump_id id);
 size_t dp_dump_heads(const dp_dump *dump, dp_dump_id id);
 
-/* Rows [row, row + rows) of one head as the file counts heads and rows, tight, file_width each. */
-bool dp_dump_read(const dp_dump *dump, dp_dump_id id, size_t batch, size_t head, size_t row,
-                  size_t rows, void *data, dp_error *error);
+/* Row of the file that holds query row `row` of the operator; false when the dataset has no such
+ * row. And the reverse. */
+bool dp_dump_find_row(const dp_dump *dump, dp_dump_id id, size_t row, size_t *at);
+size_t dp_dump_query_row(const dp_dump *dump, dp_dump_id id, size_t at);
+
+/* Rows [at.row, at.row + rows) of one head, tight, file_width each. */
+bool dp_dump_read(const dp_dump *dump, dp_dump_id id, dp_dump_at at, size_t rows, void *data,
+                  dp_error *error);
 
 #endif

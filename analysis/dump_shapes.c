@@ -7,25 +7,6 @@
 #include "analysis/dump_open.h"
 #include "formats/layout.h"
 
-static dp_h5_type type_of(dp_dump_id id)
-{
-    switch (dp_dump_datasets[id].kind) {
-    case DP_DUMP_CODES:
-    case DP_DUMP_BYTES:
-        return DP_H5_U8;
-    case DP_DUMP_COUNT:
-    case DP_DUMP_BF16:
-        return DP_H5_U16;
-    default:
-        return DP_H5_F32;
-    }
-}
-
-static bool one_a_row(dp_dump_id id)
-{
-    return id == DP_DUMP_ROW_REF || id == DP_DUMP_ROW_SUM || id == DP_DUMP_LSE;
-}
-
 static bool is_scale_page(dp_dump_id id)
 {
     return id == DP_DUMP_Q_SCALE || id == DP_DUMP_K_SCALE || id == DP_DUMP_V_SCALE;
@@ -81,13 +62,65 @@ static bool root_size(dp_dump *dump, const char *name, size_t *value, dp_error *
                           number));
 }
 
+/* Keys of one stored element along a row, 0 where columns of query rows are no keys. */
+static size_t keys_a_column(dp_dump_id id)
+{
+    return id == DP_DUMP_RAW                                 ? 1
+           : id == DP_DUMP_P_PAYLOAD                         ? 2
+           : id == DP_DUMP_P_SCALE || id == DP_DUMP_CODE_SUM ? DP_BLOCK
+                                                             : 0;
+}
+
+/* Entries of the batch that the dump holds (root attribute batches); of the inputs those are kept.
+ */
+static bool select_batches(dp_dump *dump, dp_attend_inputs *inputs, dp_error *error)
+{
+    int64_t *list = NULL;
+    size_t count = 0;
+    if (dump->batches == NULL && dp_h5_has_attribute(&dump->file, "/", "batches")) {
+        if (!dp_h5_i64_list(&dump->file, "/", "batches", &list, &count, error)) {
+            return false;
+        }
+        dump->batches = calloc(count > 0 ? count : 1, sizeof *dump->batches);
+        bool good = count > 0 && dump->batches != NULL;
+        for (size_t i = 0; good && i < count; i++) {
+            good = list[i] >= (i > 0 ? list[i - 1] + 1 : 0) && list[i] < 1 << 24;
+            dump->batches[i] = good ? (size_t)list[i] : 0;
+        }
+        free(list);
+        if (!good) {
+            return dp_fail(error, "%s:/: batches is no ascending list of entries: mend it",
+                           dump->path);
+        }
+        dump->batch = count;
+    }
+    if (inputs == NULL || dump->batches == NULL) {
+        return true;
+    }
+    dp_attention *in = &inputs->in;
+    if (dump->batches[dump->batch - 1] >= in->batch) {
+        return dp_fail(error, "%s:/: batches names entry %zu of %zu: give indices into the inputs",
+                       dump->path, dump->batches[dump->batch - 1], in->batch);
+    }
+    const size_t q = in->q_heads * in->queries * in->dim;
+    const size_t kv = in->kv_heads * in->keys * in->dim;
+    for (size_t i = 0; i < dump->batch; i++) { /* ascending: never over what is still needed */
+        const size_t from = dump->batches[i];
+        memmove(inputs->q + i * q, inputs->q + from * q, q * sizeof *inputs->q);
+        memmove(inputs->k + i * kv, inputs->k + from * kv, kv * sizeof *inputs->k);
+        memmove(inputs->v + i * kv, inputs->v + from * kv, kv * sizeof *inputs->v);
+    }
+    in->batch = dump->batch;
+    return true;
+}
+
 static bool take_inputs(dp_dump *dump, dp_error *error)
 {
     dump->has_inputs = dp_h5_exists(&dump->file, "/inputs/q") &&
                        dp_h5_exists(&dump->file, "/inputs/k") &&
                        dp_h5_exists(&dump->file, "/inputs/v");
     if (!dump->has_inputs) {
-        return true;
+        return select_batches(dump, NULL, error);
     }
     dp_tensors tensors;
     const dp_attend_transform transform = {.q_factor = 1.0};
@@ -101,6 +134,10 @@ static bool take_inputs(dp_dump *dump, dp_error *error)
         return false;
     }
     const dp_attention *in = &inputs.in;
+    if (!select_batches(dump, &inputs, error)) {
+        dp_attend_inputs_free(&inputs);
+        return false;
+    }
     dump->batch = in->batch;
     dump->q_heads = in->q_heads;
     dump->kv_heads = in->kv_heads;
@@ -178,36 +215,52 @@ static bool take_head_map(dp_dump *dump, dp_error *error)
     return good;
 }
 
+/* The first key of the columns, for datasets of which a window of keys was dumped. */
+static bool take_key_window(dp_dump *dump, dp_dump_id id, dp_error *error)
+{
+    const char *path = dp_dump_datasets[id].path;
+    const bool own = dp_h5_has_attribute(&dump->file, path, "key_first");
+    const size_t keys = keys_a_column(id);
+    int64_t first = 0;
+    if (keys == 0 || (!own && !dp_h5_has_attribute(&dump->file, "/", "key_first"))) {
+        return true;
+    }
+    if (!dp_h5_i64(&dump->file, own ? path : "/", "key_first", &first, error)) {
+        return false;
+    }
+    if (first < 0 || first > (int64_t)1 << 40 || first % DP_BLOCK != 0) {
+        return dp_fail(error, "%s:%s: key_first is %" PRId64 ": give a multiple of %d", dump->path,
+                       path, first, (int)DP_BLOCK);
+    }
+    dump->file_first[id] = (size_t)first / keys;
+    dump->key_window[id] = true;
+    return true;
+}
+
 /* Extents of one dataset in its natural shape. */
 static bool take_dataset(dp_dump *dump, dp_dump_id id, dp_error *error)
 {
     const dp_dump_dataset *set = &dp_dump_datasets[id];
-    dp_h5_type type = type_of(id);
-    dp_h5_shape shape;
-    dp_h5_type stored = DP_H5_OTHER;
-    if (!dp_h5_describe(&dump->file, set->path, &stored, &shape, error)) {
+    if (!dp_dump_take_store(dump, id, error)) {
         return false;
     }
-    if (id == DP_DUMP_O && stored == DP_H5_F32) {
-        dump->wide_o = true;
-        type = DP_H5_F32;
-    }
-    if (!dp_h5_view_open(&dump->view[id], &dump->file, set->path, type, error)) {
-        return false;
-    }
-    const int rank = one_a_row(id) ? 3 : 4;
-    if (shape.rank != rank) {
-        return dp_fail(error, "%s:%s: it has %d dimensions and %d are needed: reshape it",
-                       dump->path, set->path, shape.rank, rank);
+    const dp_dump_store *store = &dump->store[id];
+    const dp_h5_shape *shape = &dump->view[id].shape;
+    const size_t columns = (size_t)dp_dump_store_extent(shape, store->column);
+    if (store->packing == DP_PACKING_BYTE && columns % 2 != 0) {
+        return dp_fail(error, "%s:%s: %zu codes a row: an even number is needed, pad it",
+                       dump->path, set->path, columns);
     }
     dump->present[id] = true;
-    dump->file_width[id] = one_a_row(id) ? 1 : (size_t)shape.dims[3];
+    dump->file_width[id] = store->packing == DP_PACKING_BYTE ? columns / 2 : columns;
+    dump->file_rows[id] = (size_t)dp_dump_store_extent(shape, store->row);
     const bool query = set->rows == DP_DUMP_QUERY_ROWS;
-    return agree(dump, set->path, "batch", &dump->batch, shape.dims[0], error) &&
+    return agree(dump, set->path, "batch", &dump->batch, dp_dump_store_extent(shape, store->batch),
+                 error) &&
            agree(dump, set->path, query ? "number of query heads" : "number of key heads",
-                 query ? &dump->head_count : &dump->kv_heads, shape.dims[1], error) &&
-           (!query ||
-            agree(dump, set->path, "number of query rows", &dump->rows, shape.dims[2], error));
+                 query ? &dump->head_count : &dump->kv_heads,
+                 dp_dump_store_extent(shape, store->head), error) &&
+           take_key_window(dump, id, error) && (!query || dp_dump_take_windows(dump, id, error));
 }
 
 static size_t round_up(size_t n)
@@ -218,7 +271,7 @@ static size_t round_up(size_t n)
 /* Keys a dataset speaks of, 0 when it says nothing. */
 static size_t keys_of(const dp_dump *dump, dp_dump_id id)
 {
-    if (!dump->present[id]) {
+    if (!dump->present[id] || dump->key_window[id]) {
         return 0;
     }
     switch (id) {
@@ -231,7 +284,7 @@ static size_t keys_of(const dp_dump *dump, dp_dump_id id)
     case DP_DUMP_CODE_SUM:
         return dump->file_width[id] * DP_BLOCK;
     case DP_DUMP_K_PAYLOAD:
-        return (size_t)dump->view[id].shape.dims[2];
+        return dump->file_rows[id];
     default:
         return 0;
     }
@@ -265,7 +318,9 @@ static bool infer(dp_dump *dump, dp_error *error)
     dump->features = dump->features > 0 ? dump->features : DP_HEAD_DIM;
     dump->dim = dump->dim > 0 ? dump->dim : dump->features;
     dump->key_rows = round_up(dump->keys);
-    dump->rows = dump->rows > 0 ? dump->rows : dump->queries;
+    if (!dp_dump_make_strips(dump, error)) {
+        return false;
+    }
     dump->queries = dump->queries > 0 ? dump->queries : dump->row_first + dump->rows;
     if (dump->batch == 0 || dump->keys == 0) {
         return dp_fail(error, "%s: it holds no stage of the operator: see the list of datasets",
@@ -297,15 +352,23 @@ static bool check_widths(const dp_dump *dump, dp_error *error)
         size_t least = dp_dump_width(&tight, id);
         least = id == DP_DUMP_O || id == DP_DUMP_ACC ? dump->dim : least;
         const size_t width = dump->file_width[id];
-        const uint64_t rows = dump->view[id].shape.dims[2];
+        const size_t rows = dump->file_rows[id];
         const bool few = dp_dump_datasets[id].rows != DP_DUMP_QUERY_ROWS &&
                          rows != dp_dump_head_rows(dump, id) && rows != dump->key_rows;
-        if (width < least || width > full || few) {
+        const bool wide =
+            dp_dump_datasets[id].kind == DP_DUMP_CODES && width >= 2 * least && width <= 2 * full;
+        if (dump->key_window[id] && width > 0 && dump->file_first[id] < full &&
+            width <= full - dump->file_first[id]) {
+            continue;
+        }
+        if (width < least || width > full || few || dump->key_window[id]) {
             return dp_fail(error,
-                           "%s:%s: %" PRIu64 " rows of %zu: for %zu keys and %zu features %zu rows "
-                           "of %zu are needed: write the shape of this stage",
+                           "%s:%s: %zu rows of %zu: for %zu keys and %zu features %zu rows "
+                           "of %zu are needed: %s",
                            dump->path, dp_dump_datasets[id].path, rows, width, dump->keys,
-                           dump->features, dp_dump_head_rows(dump, id), full);
+                           dump->features, dp_dump_head_rows(dump, id), full,
+                           wide ? "with one code a byte set its attribute packing to 'byte'"
+                                : "write the shape of this stage");
         }
     }
     return true;
@@ -323,18 +386,9 @@ static bool take_root(dp_dump *dump, dp_error *error)
          !dp_h5_i64(&dump->file, "/", "causal", &causal, error))) {
         return false;
     }
-    int64_t first = 0;
-    if (dp_h5_has_attribute(&dump->file, "/", "row_first") &&
-        !dp_h5_i64(&dump->file, "/", "row_first", &first, error)) {
-        return false;
-    }
-    if (first < 0 || first > (int64_t)1 << 40) {
-        return dp_fail(error, "%s:/: row_first is %" PRId64 ": count from 0", dump->path, first);
-    }
     if (causal != 0 && causal != 1) {
         return dp_fail(error, "%s:/: causal is %" PRId64 ": give 0 or 1", dump->path, causal);
     }
-    dump->row_first = (size_t)first;
     dump->causal = causal == 1;
     return true;
 }

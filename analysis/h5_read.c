@@ -132,6 +132,25 @@ static bool check_chunks(const dp_h5 *file, const char *path, const dataset *d, 
     return true;
 }
 
+/* A filter that this HDF5 does not have, such as h5py's lzf. */
+static bool check_filters(const dp_h5 *file, const char *path, const dataset *d, dp_error *error)
+{
+    const int count = H5Pget_nfilters(d->plan);
+    for (int i = 0; i < count; i++) {
+        unsigned flags = 0;
+        char name[64] = "";
+        const H5Z_filter_t filter =
+            H5Pget_filter2(d->plan, (unsigned)i, &flags, NULL, NULL, sizeof name, name, NULL);
+        if (filter < 0 || H5Zfilter_avail(filter) <= 0) {
+            return dp_fail(error,
+                           "%s:%s: its filter %d (%.40s) is not in this HDF5 library: "
+                           "compress with gzip",
+                           file->path, path, (int)filter, name);
+        }
+    }
+    return true;
+}
+
 /* All of the data must be in the file: an extent alone costs its writer nothing. */
 static bool check_storage(const dp_h5 *file, const char *path, const dataset *d, dp_error *error)
 {
@@ -146,6 +165,9 @@ static bool check_storage(const dp_h5 *file, const char *path, const dataset *d,
     }
     if (bytes == 0) {
         return true;
+    }
+    if (!check_filters(file, path, d, error)) {
+        return false;
     }
     const H5D_layout_t layout = H5Pget_layout(d->plan);
     if (H5Pget_external_count(d->plan) != 0 || layout == H5D_VIRTUAL || layout < 0) {
