@@ -41,43 +41,83 @@ bool dp_inputs_choice(const char *verb, const dp_inputs_request *request, const 
     return good;
 }
 
+/* The next item of a list separated by commas; *text moves past it. */
+static bool next_item(const char **text, char *item, size_t size, dp_error *error)
+{
+    const size_t length = strcspn(*text, ",");
+    if (length >= size) {
+        return dp_fail(error, "--set: '%.40s...' is too long: give NAME=VALUE", *text);
+    }
+    memcpy(item, *text, length);
+    item[length] = '\0';
+    *text += length;
+    *text += **text == ',' ? 1 : 0;
+    return true;
+}
+
+static bool is_mma(const char *item)
+{
+    return strncmp(item, "mma.", 4) == 0 && strchr(item, '=') != NULL;
+}
+
+static bool set_mma(char *item, dp_mma_switches *mma, dp_error *error)
+{
+    char *equals = strchr(item, '=');
+    *equals = '\0';
+    return dp_mma_switch_set(mma, item, equals + 1, error);
+}
+
+/* One field of a policy, or one switch. */
+static bool set_direct(const char *item, dp_forward_policy *policy, dp_switches *switches,
+                       dp_error *error)
+{
+    dp_error first = {""};
+    if (dp_forward_policy_set(policy, item, &first) || dp_switches_set(switches, item, NULL)) {
+        return true;
+    }
+    if (strstr(first.text, "no such field") == NULL) {
+        return dp_fail(error, "--set: %s", first.text);
+    }
+    dp_error second = {""};
+    (void)dp_switches_set(switches, item, &second);
+    if (strstr(second.text, "no such switch") == NULL) {
+        return dp_fail(error, "--set: %s", second.text);
+    }
+    return dp_fail(error, "--set: '%.60s': no such field or switch: use one of%s%s mma.*", item,
+                   names_of(first.text), names_of(second.text));
+}
+
 bool dp_apply_settings(const char *text, dp_forward_policy *policy, dp_switches *switches,
                        dp_mma_switches *mma, dp_error *error)
 {
+    char item[128];
     while (*text != '\0') {
-        char item[128];
-        const size_t length = strcspn(text, ",");
-        if (length >= sizeof item) {
-            return dp_fail(error, "--set: '%.40s...' is too long: give NAME=VALUE", text);
-        }
-        memcpy(item, text, length);
-        item[length] = '\0';
-        text += length;
-        text += *text == ',' ? 1 : 0;
-        char *equals = strchr(item, '=');
-        if (strncmp(item, "mma.", 4) == 0 && equals != NULL) {
-            *equals = '\0';
-            if (!dp_mma_switch_set(mma, item, equals + 1, error)) {
-                return false;
-            }
-            continue;
-        }
-        dp_error first = {""};
-        if (!dp_forward_policy_set(policy, item, &first) &&
-            !dp_switches_set(switches, item, NULL)) {
-            if (strstr(first.text, "no such field") == NULL) {
-                return dp_fail(error, "--set: %s", first.text);
-            }
-            dp_error second = {""};
-            (void)dp_switches_set(switches, item, &second);
-            if (strstr(second.text, "no such switch") == NULL) {
-                return dp_fail(error, "--set: %s", second.text);
-            }
-            return dp_fail(error, "--set: '%.60s': no such field or switch: use one of%s%s mma.*",
-                           item, names_of(first.text), names_of(second.text));
+        if (!next_item(&text, item, sizeof item, error) ||
+            !(is_mma(item) ? set_mma(item, mma, error)
+                           : set_direct(item, policy, switches, error))) {
+            return false;
         }
     }
     return true;
+}
+
+bool dp_route_choice(const char *name, const char *settings, dp_route *route, dp_mma_switches *mma,
+                     dp_error *error)
+{
+    char item[128];
+    if (!dp_route_find(name, route, error)) {
+        return false;
+    }
+    while (settings != NULL && *settings != '\0') {
+        dp_error inner = {""};
+        if (!next_item(&settings, item, sizeof item, error)) {
+            return false;
+        }
+        if (!(is_mma(item) ? set_mma(item, mma, &inner) : dp_route_set(route, item, &inner))) {
+            return dp_fail(error, "--set: %s", inner.text);
+        }
+    }
+    return dp_route_check(route, error);
 }
 
 const dp_sfu *dp_sfu_choice(const char *name)

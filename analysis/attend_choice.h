@@ -34,4 +34,8 @@ bool dp_launch_choice(const char *policy, const char *epoch, const char *setting
                       double softmax_scale, dp_direct_p *launch, dp_mma_switches *mma,
                       dp_error *error);
 
+/* A standard path by name, with "--set" settings: switches of the route, and "mma." ones. */
+bool dp_route_choice(const char *name, const char *settings, dp_route *route, dp_mma_switches *mma,
+                     dp_error *error);
+
 #endif

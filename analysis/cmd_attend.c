@@ -40,7 +40,8 @@ static const char NOTES[] =
     "Policies: fast accurate guard-1.3b guard-14b wan ideal ideal-accurate cubic quadratic\n"
     "affine-nvnv. --set changes fields of the policy and switches: NAME=VALUE, separated by "
     "commas,\n"
-    "for example --set a=1.6,b=0.95,shift=14 or --set multiplier=exact,mma.zero_group=scale.\n"
+    "for example --set a=1.6,b=0.95,shift=14 or --set multiplier=exact,mma.zero_group=scale. With\n"
+    "--route, of its switches (ref/forward/ROUTES.md): --route fa3-fp8 --set tile=224.\n"
     "Causal runs are an extension: hidden scores are -inf before the block maxima, and the keys\n"
     "keep their order. Head dimensions below 128 are padded with zeros.\n"
     "Stages of a dump: inputs quantize score reference scale code denominator accumulate output.\n"
@@ -77,7 +78,8 @@ static bool parse(int *argc, char **argv, request *r, int *status)
          .choices = "S|R",
          .given = &r->epoch_given,
          .help = "sources modelled: S timings, R guard fix"},
-        DP_TEXT("set", &r->set, "NAME=VALUE,...", "policy fields and switches"),
+        DP_TEXT("set", &r->set, "NAME=VALUE,...",
+                "policy fields and switches, or those of a route"),
         DP_CHOICE("sfu", &r->sfu, "exact|h200", "model of EX2, RCP and LG2"),
         DP_FLAG("smooth-k", &r->smooth_k, "subtract each head's mean key before quantization"),
         DP_REAL("q-factor", &r->q_factor, 1e-6, 1e6, "multiply Q by this (peaked inputs)"),
@@ -213,9 +215,11 @@ static bool choose(const request *r, double softmax_scale, operator_choice *choi
     memset(choice, 0, sizeof *choice);
     choice->sfu = dp_sfu_choice(r->sfu);
     choice->is_route = r->route != NULL;
+    if (choice->is_route) {
+        return dp_route_choice(r->route, r->set, &choice->route, &choice->mma, error);
+    }
     return dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, softmax_scale, &choice->launch,
-                            &choice->mma, error) &&
-           (!choice->is_route || dp_route_find(r->route, &choice->route, error));
+                            &choice->mma, error);
 }
 
 static bool run_operator(const request *r, const operator_choice *choice,

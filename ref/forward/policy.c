@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ref/forward/policy.h"
 
+#include "ref/forward/fields.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -127,171 +129,57 @@ bool dp_forward_policy_native_pair(const dp_forward_policy *policy, int stage, i
 
 /* ---- text <-> fields ---------------------------------------------------------------------- */
 
-typedef enum { FIELD_BOOL, FIELD_INT, FIELD_FLOAT, FIELD_CHOICE } field_kind;
-
-typedef struct {
-    const char *name;
-    field_kind kind;
-    size_t offset;
-    int low, high;          /* INT: the range accepted             */
-    const char *choices[4]; /* CHOICE and BOOL: text of 0, 1, 2, 3. INT: the reason of the range */
-} field;
-
 #define POLICY_FIELD(member) offsetof(dp_forward_policy, member)
 #define SWITCH_FIELD(member) offsetof(dp_switches, member)
 #define COEFFICIENT(i)       (offsetof(dp_forward_policy, coefficient) + (i) * sizeof(float))
 
-static const field POLICY_FIELDS[] = {
-    {"map", FIELD_CHOICE, POLICY_FIELD(map), 0, 0, {"affine", "polynomial", "ex2"}},
-    {"a", FIELD_FLOAT, COEFFICIENT(1), 0, 0, {0}},
-    {"b", FIELD_FLOAT, COEFFICIENT(0), 0, 0, {0}},
-    {"c0", FIELD_FLOAT, COEFFICIENT(0), 0, 0, {0}},
-    {"c1", FIELD_FLOAT, COEFFICIENT(1), 0, 0, {0}},
-    {"c2", FIELD_FLOAT, COEFFICIENT(2), 0, 0, {0}},
-    {"c3", FIELD_FLOAT, COEFFICIENT(3), 0, 0, {0}},
-    {"degree", FIELD_INT, POLICY_FIELD(degree), 0, 3, {0}},
-    {"floor", FIELD_FLOAT, POLICY_FIELD(map_floor), 0, 0, {0}},
-    {"fold", FIELD_BOOL, POLICY_FIELD(fold_k64), 0, 0, {"none", "k64"}},
-    {"reference", FIELD_CHOICE, POLICY_FIELD(reference), 0, 0, {"none", "anchor"}},
-    {"anchor", FIELD_INT, POLICY_FIELD(anchor_keys), 0, DP_TILE, {0}},
-    {"margin", FIELD_INT, POLICY_FIELD(margin), -1000, 1000, {0}},
-    {"shift", FIELD_INT, POLICY_FIELD(shift), 0, 126, {0}},
+static const dp_field POLICY_FIELDS[] = {
+    {"map", DP_FIELD_CHOICE, POLICY_FIELD(map), 0, 0, {"affine", "polynomial", "ex2"}},
+    {"a", DP_FIELD_FLOAT, COEFFICIENT(1), 0, 0, {0}},
+    {"b", DP_FIELD_FLOAT, COEFFICIENT(0), 0, 0, {0}},
+    {"c0", DP_FIELD_FLOAT, COEFFICIENT(0), 0, 0, {0}},
+    {"c1", DP_FIELD_FLOAT, COEFFICIENT(1), 0, 0, {0}},
+    {"c2", DP_FIELD_FLOAT, COEFFICIENT(2), 0, 0, {0}},
+    {"c3", DP_FIELD_FLOAT, COEFFICIENT(3), 0, 0, {0}},
+    {"degree", DP_FIELD_INT, POLICY_FIELD(degree), 0, 3, {0}},
+    {"floor", DP_FIELD_FLOAT, POLICY_FIELD(map_floor), 0, 0, {0}},
+    {"fold", DP_FIELD_BOOL, POLICY_FIELD(fold_k64), 0, 0, {"none", "k64"}},
+    {"reference", DP_FIELD_CHOICE, POLICY_FIELD(reference), 0, 0, {"none", "anchor"}},
+    {"anchor", DP_FIELD_INT, POLICY_FIELD(anchor_keys), 0, DP_TILE, {0}},
+    {"margin", DP_FIELD_INT, POLICY_FIELD(margin), -1000, 1000, {0}},
+    {"shift", DP_FIELD_INT, POLICY_FIELD(shift), 0, 126, {0}},
     {"density",
-     FIELD_INT,
+     DP_FIELD_INT,
      POLICY_FIELD(density),
      0,
      4,
      {"a unit is four of the sixteen pairs of a block"}},
-    {"native-stages", FIELD_INT, POLICY_FIELD(native_stages), 0, 3, {0}},
-    {"denominator", FIELD_CHOICE, POLICY_FIELD(denominator), 0, 0, {"producer", "correction"}},
-    {"clear-zero", FIELD_BOOL, POLICY_FIELD(clear_zero), 0, 0, {"off", "on"}},
-    {"rebase-q1", FIELD_BOOL, POLICY_FIELD(rebase_q1), 0, 0, {"off", "on"}},
+    {"native-stages", DP_FIELD_INT, POLICY_FIELD(native_stages), 0, 3, {0}},
+    {"denominator", DP_FIELD_CHOICE, POLICY_FIELD(denominator), 0, 0, {"producer", "correction"}},
+    {"clear-zero", DP_FIELD_BOOL, POLICY_FIELD(clear_zero), 0, 0, {"off", "on"}},
+    {"rebase-q1", DP_FIELD_BOOL, POLICY_FIELD(rebase_q1), 0, 0, {"off", "on"}},
 };
 
-static const field SWITCH_FIELDS[] = {
-    {"margin-units", FIELD_BOOL, SWITCH_FIELD(margin_log2), 0, 0, {"raw", "log2"}},
-    {"fma-denominator", FIELD_BOOL, SWITCH_FIELD(fma_denominator), 0, 0, {"off", "on"}},
-    {"multiplier", FIELD_BOOL, SWITCH_FIELD(exact_multiplier), 0, 0, {"kernel", "exact"}},
-    {"key-order", FIELD_BOOL, SWITCH_FIELD(natural_order), 0, 0, {"anchor", "natural"}},
-    {"fault-scale-first", FIELD_BOOL, SWITCH_FIELD(fault_scale_first), 0, 0, {"off", "on"}},
-    {"v-zero-block", FIELD_BOOL, SWITCH_FIELD(v_zero_nan), 0, 0, {"zero", "nan"}},
-    {"native-d64", FIELD_BOOL, SWITCH_FIELD(native_d64), 0, 0, {"off", "on"}},
+static const dp_field SWITCH_FIELDS[] = {
+    {"margin-units", DP_FIELD_BOOL, SWITCH_FIELD(margin_log2), 0, 0, {"raw", "log2"}},
+    {"fma-denominator", DP_FIELD_BOOL, SWITCH_FIELD(fma_denominator), 0, 0, {"off", "on"}},
+    {"multiplier", DP_FIELD_BOOL, SWITCH_FIELD(exact_multiplier), 0, 0, {"kernel", "exact"}},
+    {"key-order", DP_FIELD_BOOL, SWITCH_FIELD(natural_order), 0, 0, {"anchor", "natural"}},
+    {"fault-scale-first", DP_FIELD_BOOL, SWITCH_FIELD(fault_scale_first), 0, 0, {"off", "on"}},
+    {"v-zero-block", DP_FIELD_BOOL, SWITCH_FIELD(v_zero_nan), 0, 0, {"zero", "nan"}},
+    {"native-d64", DP_FIELD_BOOL, SWITCH_FIELD(native_d64), 0, 0, {"off", "on"}},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool parse_number(const char *text, double low, double high, double *value)
-{
-    char *end = NULL;
-    errno = 0;
-    *value = strtod(text, &end);
-    return end != text && *end == '\0' && *value >= low && *value <= high;
-}
-
-static bool set_choice(const field *f, char *where, const char *text)
-{
-    for (int i = 0; i < 4 && f->choices[i] != NULL; i++) {
-        if (strcmp(text, f->choices[i]) == 0) {
-            if (f->kind == FIELD_BOOL) {
-                const bool value = i != 0;
-                memcpy(where, &value, sizeof value);
-            } else {
-                memcpy(where, &i, sizeof i);
-            }
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool set_field(const field *f, char *where, const char *text, dp_error *error)
-{
-    double value = 0.0;
-    if (f->kind == FIELD_BOOL || f->kind == FIELD_CHOICE) {
-        return set_choice(f, where, text) ||
-               dp_fail(error, "%s=%s: unknown value: use %s or %s%s%s", f->name, text,
-                       f->choices[0], f->choices[1], f->choices[2] != NULL ? " or " : "",
-                       f->choices[2] != NULL ? f->choices[2] : "");
-    }
-    if (f->kind == FIELD_INT) {
-        if (!parse_number(text, f->low, f->high, &value) || value != floor(value)) {
-            return dp_fail(error, "%s=%s: not a whole number from %d to %d%s%s%s: give one",
-                           f->name, text, f->low, f->high, f->choices[0] != NULL ? " (" : "",
-                           f->choices[0] != NULL ? f->choices[0] : "",
-                           f->choices[0] != NULL ? ")" : "");
-        }
-        const int number = (int)value;
-        memcpy(where, &number, sizeof number);
-        return true;
-    }
-    if (!parse_number(text, -3.4e38, 3.4e38, &value)) {
-        return dp_fail(error, "%s=%s: not a finite number: give one", f->name, text);
-    }
-    const float number = (float)value;
-    memcpy(where, &number, sizeof number);
-    return true;
-}
-
-static bool set_by_name(const field *fields, size_t count, void *object, const char *assignment,
-                        const char *what, dp_error *error)
-{
-    const char *equals = strchr(assignment, '=');
-    const size_t length = equals != NULL ? (size_t)(equals - assignment) : 0;
-    for (size_t i = 0; equals != NULL && i < count; i++) {
-        if (strlen(fields[i].name) == length && strncmp(fields[i].name, assignment, length) == 0) {
-            return set_field(&fields[i], (char *)object + fields[i].offset, equals + 1, error);
-        }
-    }
-    char names[512] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        const int n =
-            snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? " " : "", fields[i].name);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return dp_fail(error, "%s '%s': no such %s: give name=value with one of: %s", what, assignment,
-                   what, names);
-}
-
-static void text_of(const field *fields, size_t count, const void *object, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < count && used < size; i++) {
-        const char *where = (const char *)object + fields[i].offset;
-        int n = 0;
-        if (fields[i].kind == FIELD_FLOAT) {
-            float value;
-            memcpy(&value, where, sizeof value);
-            n = snprintf(text + used, size - used, "%s=%.9g\n", fields[i].name, (double)value);
-        } else if (fields[i].kind == FIELD_INT) {
-            int value;
-            memcpy(&value, where, sizeof value);
-            n = snprintf(text + used, size - used, "%s=%d\n", fields[i].name, value);
-        } else {
-            int value = 0;
-            bool flag = false;
-            if (fields[i].kind == FIELD_BOOL) {
-                memcpy(&flag, where, sizeof flag);
-                value = flag ? 1 : 0;
-            } else {
-                memcpy(&value, where, sizeof value);
-            }
-            n = snprintf(text + used, size - used, "%s=%s\n", fields[i].name,
-                         fields[i].choices[value & 3]);
-        }
-        used += n > 0 ? (size_t)n : 0;
-    }
-}
-
 bool dp_forward_policy_set(dp_forward_policy *policy, const char *assignment, dp_error *error)
 {
-    return set_by_name(POLICY_FIELDS, COUNT(POLICY_FIELDS), policy, assignment, "field", error);
+    return dp_fields_set(POLICY_FIELDS, COUNT(POLICY_FIELDS), policy, assignment, "field", error);
 }
 
 void dp_forward_policy_text(const dp_forward_policy *policy, char *text, size_t size)
 {
-    text_of(POLICY_FIELDS, COUNT(POLICY_FIELDS), policy, text, size);
+    dp_fields_text(POLICY_FIELDS, COUNT(POLICY_FIELDS), policy, text, size);
 }
 
 dp_switches dp_switches_default(void)
@@ -303,10 +191,11 @@ dp_switches dp_switches_default(void)
 
 bool dp_switches_set(dp_switches *switches, const char *assignment, dp_error *error)
 {
-    return set_by_name(SWITCH_FIELDS, COUNT(SWITCH_FIELDS), switches, assignment, "switch", error);
+    return dp_fields_set(SWITCH_FIELDS, COUNT(SWITCH_FIELDS), switches, assignment, "switch",
+                         error);
 }
 
 void dp_switches_text(const dp_switches *switches, char *text, size_t size)
 {
-    text_of(SWITCH_FIELDS, COUNT(SWITCH_FIELDS), switches, text, size);
+    dp_fields_text(SWITCH_FIELDS, COUNT(SWITCH_FIELDS), switches, text, size);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A standard path over whole tensors: tiles of 128 x 128, online softmax, one strip of query rows
+ * A standard path over whole tensors: tiles of 128 queries, online softmax, one strip of query rows
  * at a time [R1]..[R6].
  */
 #include "ref/forward/route.h"
@@ -13,17 +13,22 @@
 #include "formats/environment.h"
 #include "formats/parallel.h"
 #include "ref/arith/f32_fast.h"
+#include "ref/forward/route_inputs.h"
 #include "ref/forward/route_operands.h"
 
 typedef struct {
-    dp_mma_matrix q, p;
-    float *x;     /* a tile of inputs, widened              */
-    float *raw;   /* [DP_TILE][DP_TILE]                     */
-    float *acc;   /* [DP_TILE][dim]                         */
-    float *fresh; /* [DP_TILE][dim], of one tile            */
+    dp_mma_matrix q, q_tail, p; /* q_tail: the same queries in BF16, for the tail [R10] */
+    int16_t *q8;                /* [DP_TILE][dim] and */
+    float q8_scale[DP_TILE];    /* its scales, of INT8 queries */
+    float *x;                   /* a tile of inputs, widened              */
+    float *raw;                 /* [DP_TILE][tile]                        */
+    float *acc;                 /* [DP_TILE][dim]                         */
+    float *fresh;               /* [DP_TILE][dim], of one tile            */
     uint8_t *payload, *scale;
     dp_route_row row[DP_TILE];
     float factor[DP_TILE];
+    float mean[DP_HEAD_DIM]; /* what smoothing took from the queries; valid when smoothed */
+    bool smoothed;
     dp_route_stats stats;
     dp_error error;
 } route_space;
@@ -31,138 +36,79 @@ typedef struct {
 typedef struct {
     const dp_attention *in;
     const dp_route *route;
+    dp_route tail; /* the BF16 path of the keys past the last whole tile [R10] */
+    bool has_tail;
     dp_mma_switches mma;
     const dp_sfu *sfu;
-    size_t dim;   /* features, a multiple of 32 */
-    size_t tiles; /* of keys */
+    size_t dim;         /* features, a multiple of 32 */
+    size_t tile, tiles; /* keys of a tile, tiles of a head */
     dp_mma_matrix *k, *v;
+    int16_t *k8; /* [kv head][tiles][tile][dim] and */
+    float *k8_scale;
     route_space *spaces;
-    uint16_t *smooth; /* K minus its mean [R8], or NULL           */
-    float *channel;   /* [kv head][dim] amax / 448 of V, or NULL  */
+    dp_route_inputs inputs;
     float c;
     uint16_t *o;
     float *lse;
     atomic_bool stopped;
 } route_run;
 
-/* `rows` rows of a head from `first`, widened to [DP_TILE][dim]; the rest is zero. */
-static void load_tile(const uint16_t *head, size_t first, size_t rows, size_t total, size_t dim,
-                      size_t padded, float *x)
+static const dp_route *route_of(const route_run *run, size_t tile)
 {
-    memset(x, 0, rows * padded * sizeof(float));
-    for (size_t r = 0; r < rows && first + r < total; r++) {
-        for (size_t d = 0; d < dim; d++) {
-            const dp_bf16 bits = {head[(first + r) * dim + d]};
-            x[r * padded + d] = dp_bf16_to_f32(bits);
-        }
-    }
+    return run->has_tail && tile + 1 == run->tiles ? &run->tail : run->route;
 }
 
-/* V of a tile to a maximum of 448 a feature. */
-static void scale_channels(const route_run *run, size_t head, float *x)
+/* P as the matrix unit takes it. */
+static dp_operand_format p_operand(const dp_route *route)
 {
-    for (size_t i = 0; run->channel != NULL && i < DP_TILE * run->dim; i++) {
+    return route->fake ? DP_OPERAND_BF16 : route->p;
+}
+
+static size_t kv_of(const dp_attention *in, size_t head)
+{
+    return head / in->q_heads * in->kv_heads + dp_attention_kv_head(in, head % in->q_heads);
+}
+
+/* V of a tile, each feature to its own maximum. */
+static void scale_channels(const route_run *run, size_t kv, float *x)
+{
+    for (size_t i = 0; run->inputs.channel != NULL && i < run->tile * run->dim; i++) {
         const size_t d = i % run->dim;
-        const float unit = d < run->in->dim ? run->channel[head * run->in->dim + d] : 0.0f;
+        const float unit = d < run->in->dim ? run->inputs.channel[kv * run->in->dim + d] : 0.0f;
         x[i] = unit > 0.0f ? x[i] / unit : 0.0f;
     }
 }
 
-static float widen(uint16_t bits)
-{
-    const dp_bf16 x = {bits};
-    return dp_bf16_to_f32(x);
-}
-
-static float to_bf16(float x)
-{
-    return dp_bf16_to_f32(dp_bf16_from_f32(x, DP_ENCODE_PTX));
-}
-
-/* What [R8] subtracts from K, and the largest of each feature of V. */
-static bool transform_inputs(route_run *run, dp_error *error)
+static bool prepare_tile(route_run *run, size_t index, route_space *space)
 {
     const dp_attention *in = run->in;
-    const size_t heads = in->batch * in->kv_heads;
-    run->smooth = run->route->direct.smooth ? malloc(heads * in->keys * in->dim * 2) : NULL;
-    run->channel = run->route->direct.v_channel ? calloc(heads * in->dim, sizeof(float)) : NULL;
-    if ((run->route->direct.smooth && run->smooth == NULL) ||
-        (run->route->direct.v_channel && run->channel == NULL)) {
-        return dp_fail(error, "route: not enough memory for %zu keys: use a shorter sequence",
-                       in->keys);
+    const dp_route *route = route_of(run, index % run->tiles);
+    const ptrdiff_t dim = (ptrdiff_t)run->dim;
+    const size_t kv = index / run->tiles;
+    const size_t head = kv * in->keys * in->dim;
+    const size_t key = index % run->tiles * run->tile;
+    dp_route_load((run->inputs.k != NULL ? run->inputs.k : in->k) + head, key, run->tile, in->keys,
+                  in->dim, run->dim, space->x);
+    bool good = true;
+    if (route->qk == DP_OPERAND_INT8) {
+        dp_int8_rows(route->int8, true, space->x, run->tile, run->dim,
+                     run->k8 + index * run->tile * run->dim, run->k8_scale + index * run->tile);
+    } else {
+        good = dp_operand_prepare(route->qk, route->fake, DP_MMA_SIDE_B, &run->mma, space->x,
+                                  run->tile, run->dim, dim, 1, &run->k[index], &space->error);
     }
-    for (size_t i = 0; i < heads * in->dim; i++) {
-        const size_t from = i / in->dim * in->keys * in->dim + i % in->dim;
-        float sum = 0.0f;
-        for (size_t j = 0; run->channel != NULL && j < in->keys; j++) {
-            const float magnitude = fabsf(widen(in->v[from + j * in->dim])) / 448.0f;
-            run->channel[i] = magnitude > run->channel[i] ? magnitude : run->channel[i];
-        }
-        for (size_t j = 0; run->smooth != NULL && j < in->keys; j++) {
-            sum += widen(in->k[from + j * in->dim]);
-        }
-        const float mean = to_bf16(sum / (float)in->keys);
-        for (size_t j = 0; run->smooth != NULL && j < in->keys; j++) {
-            const float k = widen(in->k[from + j * in->dim]) - mean;
-            run->smooth[from + j * in->dim] = dp_bf16_from_f32(k, DP_ENCODE_PTX).bits;
-        }
-    }
-    return true;
-}
-
-/* The mean query of a tile of 128, padding included, out of the tile and into mean [R8]. */
-static void smooth_queries(const route_run *run, float *x, float *mean)
-{
-    for (size_t d = 0; d < run->dim; d++) {
-        float sum = 0.0f;
-        for (size_t r = 0; r < DP_TILE; r++) {
-            sum += x[r * run->dim + d];
-        }
-        mean[d] = to_bf16(sum / (float)DP_TILE);
-        for (size_t r = 0; r < DP_TILE; r++) {
-            x[r * run->dim + d] = to_bf16(x[r * run->dim + d] - mean[d]);
-        }
-    }
-}
-
-/* delta_s of a key tile, 16 bits, into every row of the scores. */
-static void start_scores(const route_run *run, size_t kv, size_t tile, const float *mean,
-                         float *raw)
-{
-    const dp_attention *in = run->in;
-    for (size_t j = 0; j < DP_TILE; j++) {
-        const size_t key = tile * DP_TILE + j;
-        const uint16_t *k = run->smooth + (kv * in->keys + key) * in->dim;
-        float sum = 0.0f;
-        for (size_t d = 0; key < in->keys && d < in->dim; d++) {
-            sum += mean[d] * widen(k[d]);
-        }
-        for (size_t r = 0; r < DP_TILE; r++) {
-            raw[r * DP_TILE + j] = to_bf16(sum);
-        }
-    }
+    dp_route_load(in->v + head, key, run->tile, in->keys, in->dim, run->dim, space->x);
+    scale_channels(run, kv, space->x);
+    return good && dp_operand_prepare(route->v, route->fake, DP_MMA_SIDE_B, &run->mma, space->x,
+                                      run->dim, run->tile, 1, dim, &run->v[index], &space->error);
 }
 
 static void prepare_tiles(void *context, size_t first, size_t last, int thread)
 {
     route_run *run = context;
-    const dp_attention *in = run->in;
-    route_space *space = &run->spaces[thread];
-    const ptrdiff_t dim = (ptrdiff_t)run->dim;
-    for (size_t i = first; i < last; i++) {
-        const size_t head = i / run->tiles * in->keys * in->dim;
-        const size_t key = i % run->tiles * DP_TILE;
-        load_tile((run->smooth != NULL ? run->smooth : in->k) + head, key, DP_TILE, in->keys,
-                  in->dim, run->dim, space->x);
-        bool good = dp_operand_prepare(run->route->qk, DP_MMA_SIDE_B, &run->mma, space->x, DP_TILE,
-                                       run->dim, dim, 1, &run->k[i], &space->error);
-        load_tile(in->v + head, key, DP_TILE, in->keys, in->dim, run->dim, space->x);
-        scale_channels(run, i / run->tiles, space->x);
-        good = good && dp_operand_prepare(run->route->v, DP_MMA_SIDE_B, &run->mma, space->x,
-                                          run->dim, DP_TILE, 1, dim, &run->v[i], &space->error);
-        if (!good) {
+    for (size_t i = first; i < last && !atomic_load(&run->stopped); i++) {
+        if (!prepare_tile(run, i, &run->spaces[thread])) {
             atomic_store(&run->stopped, true);
-            return;
         }
     }
 }
@@ -172,35 +118,39 @@ static bool visible(const dp_attention *in, size_t row, size_t key)
     return key < in->keys && (!in->causal || key + in->queries <= row + in->keys);
 }
 
+/* The codes of a row as they lie in memory. */
+static void pack_codes(const uint16_t *code, size_t keys, size_t bytes, uint8_t *payload)
+{
+    for (size_t j = 0; j < keys; j++) {
+        if (bytes == 2 * keys) {
+            memcpy(payload + 2 * j, &code[j], 2);
+        } else if (bytes == keys) {
+            payload[j] = (uint8_t)code[j];
+        } else {
+            payload[j / 2] = (uint8_t)(j % 2 == 0 ? code[j] : payload[j / 2] | code[j] << 4);
+        }
+    }
+}
+
 /* P of every row of the tile, packed as the matrix unit takes it. */
 static void make_p(const route_run *run, size_t row_first, size_t tile, bool first,
                    route_space *space)
 {
-    const dp_route *route = run->route;
-    const size_t bytes = dp_operand_bytes(route->p, DP_TILE);
-    const size_t scales = dp_operand_scales(route->p, DP_TILE);
+    const dp_route *route = route_of(run, tile);
+    const size_t bytes = dp_operand_bytes(p_operand(route), run->tile);
+    const size_t scales = dp_operand_scales(p_operand(route), run->tile);
     for (size_t r = 0; r < DP_TILE; r++) {
-        float *raw = space->raw + r * DP_TILE;
-        for (size_t j = 0; j < DP_TILE; j++) {
-            raw[j] = visible(run->in, row_first + r, tile * DP_TILE + j) ? raw[j] : -INFINITY;
+        float *raw = space->raw + r * run->tile;
+        for (size_t j = 0; j < run->tile; j++) {
+            raw[j] = visible(run->in, row_first + r, tile * run->tile + j) ? raw[j] : -INFINITY;
         }
         dp_route_p p;
         space->factor[r] = dp_route_tile(route, run->sfu, run->c, first, raw, &space->row[r], &p);
-        uint8_t *payload = space->payload + r * bytes;
-        for (size_t j = 0; j < DP_TILE; j++) {
-            if (bytes == 2 * DP_TILE) {
-                memcpy(payload + 2 * j, &p.code[j], 2);
-            } else if (bytes == DP_TILE) {
-                payload[j] = (uint8_t)p.code[j];
-            } else {
-                payload[j / 2] =
-                    (uint8_t)(j % 2 == 0 ? p.code[j] : payload[j / 2] | p.code[j] << 4);
-            }
-        }
+        pack_codes(p.code, run->tile, bytes, space->payload + r * bytes);
         memcpy(space->scale + r * scales, p.scale, scales);
         if (row_first + r < run->in->queries) {
-            space->stats.blocks += scales;
-            space->stats.codes += DP_TILE;
+            space->stats.blocks += dp_operand_scales(route->p, run->tile);
+            space->stats.codes += run->tile;
             space->stats.flushed += p.flushed;
             space->stats.saturated += p.saturated;
             space->stats.overflowed += p.overflowed;
@@ -208,14 +158,15 @@ static void make_p(const route_run *run, size_t row_first, size_t tile, bool fir
     }
 }
 
-static bool add_values(const route_run *run, size_t matrix, bool first, route_space *space)
+static bool add_values(const route_run *run, size_t kv, size_t tile, bool first, route_space *space)
 {
-    const dp_route *route = run->route;
-    const size_t scales = dp_operand_scales(route->p, DP_TILE);
+    const dp_route *route = route_of(run, tile);
+    const dp_operand_format format = p_operand(route);
     const dp_mma_source source = {.payload = space->payload,
-                                  .scale = scales > 0 ? space->scale : NULL};
-    if (!dp_mma_prepare(&space->p, dp_operand_instruction(route->p), &run->mma, DP_MMA_SIDE_A,
-                        DP_TILE, DP_TILE, &source, &space->error)) {
+                                  .scale = dp_operand_scales(format, run->tile) > 0 ? space->scale
+                                                                                    : NULL};
+    if (!dp_mma_prepare(&space->p, dp_operand_instruction(format), &run->mma, DP_MMA_SIDE_A,
+                        DP_TILE, run->tile, &source, &space->error)) {
         return false;
     }
     for (size_t i = 0; !first && i < DP_TILE * run->dim; i++) {
@@ -226,8 +177,8 @@ static bool add_values(const route_run *run, size_t matrix, bool first, route_sp
     }
     float *into = route->fresh && !first ? space->fresh : space->acc;
     const float *c = route->fresh || first ? NULL : space->acc;
-    if (!dp_mma_multiply(&space->p, &run->v[matrix], c, run->dim, into, run->dim, NULL,
-                         &space->error)) {
+    if (!dp_mma_multiply(&space->p, &run->v[kv * run->tiles + tile], c, run->dim, into, run->dim,
+                         NULL, &space->error)) {
         return false;
     }
     for (size_t i = 0; route->fresh && !first && i < DP_TILE * run->dim; i++) {
@@ -236,15 +187,32 @@ static bool add_values(const route_run *run, size_t matrix, bool first, route_sp
     return true;
 }
 
+/* What P's and V's scales carry beyond their values: the lift, and 6 for each amplitude. */
+static float carried_factor(const dp_route *route)
+{
+    const bool lifted = !route->fake && (route->rule == DP_P_MAX_SIXTH ||
+                                         route->rule == DP_P_LOG2 || route->rule == DP_P_ROUNDED);
+    return (lifted ? dp_route_lift(route) : 1.0f) * (route->v == DP_OPERAND_MXFP4 ? 6.0f : 1.0f);
+}
+
+static float lse_of(const route_run *run, size_t head, size_t row, const dp_route_row *state)
+{
+    const float log2_sum = dp_lg2_approx_ftz(run->sfu, state->sum);
+    float lse =
+        dp_sub_rn_ftz(dp_fma_rn_ftz(state->maximum, run->c, log2_sum), run->route->lse_offset_log2);
+    if (run->inputs.k_mean != NULL) {
+        const float lost =
+            dp_route_lost_score(run->in, &run->inputs, head, kv_of(run->in, head), row);
+        lse = dp_fma_rn_ftz(lost, run->c, lse);
+    }
+    return dp_mul_rn_ftz(lse, dp_f32_from_bits(0x3F317218u));
+}
+
 static void finish_rows(const route_run *run, size_t head, size_t row_first, bool nothing,
                         route_space *space)
 {
     const dp_attention *in = run->in;
-    const dp_route *route = run->route;
-    /* What P's and V's scales carry beyond their values: the lift, and 6 for each amplitude. */
-    const float carried =
-        (route->rule == DP_P_PLAIN || route->rule == DP_P_EX2_BLOCK ? 1.0f : route->lift) *
-        (route->v == DP_OPERAND_MXFP4 ? 6.0f : 1.0f);
+    const float carried = carried_factor(run->route);
     for (size_t r = 0; r < DP_TILE && row_first + r < in->queries; r++) {
         const dp_route_row *row = &space->row[r];
         /* A sum of NaN is kept: it is what an overflowing path returns. */
@@ -255,23 +223,59 @@ static void finish_rows(const route_run *run, size_t head, size_t row_first, boo
         bool finite = true;
         for (size_t d = 0; d < in->dim; d++) {
             float x = valid ? dp_mul_rn_ftz(space->acc[r * run->dim + d], inverse) : 0.0f;
-            if (run->channel != NULL) {
-                const size_t kv = head / in->q_heads * in->kv_heads +
-                                  dp_attention_kv_head(in, head % in->q_heads);
-                x = dp_mul_rn_ftz(x, run->channel[kv * in->dim + d]);
+            if (run->inputs.channel != NULL) {
+                x = dp_mul_rn_ftz(x, run->inputs.channel[kv_of(in, head) * in->dim + d]);
             }
             finite = finite && isfinite(x);
             o[d] = dp_bf16_from_f32(x, DP_ENCODE_NONSAT).bits;
         }
         space->stats.nonfinite_rows += !finite;
         if (run->lse != NULL) {
-            const float log2_sum = dp_lg2_approx_ftz(run->sfu, row->sum);
-            const float lse = dp_sub_rn_ftz(dp_fma_rn_ftz(row->maximum, run->c, log2_sum),
-                                            route->lse_offset_log2);
             run->lse[head * in->queries + row_first + r] =
-                valid ? dp_mul_rn_ftz(lse, dp_f32_from_bits(0x3F317218u)) : -INFINITY;
+                valid ? lse_of(run, head, row_first + r, row) : -INFINITY;
         }
     }
+}
+
+/* The queries of a strip as the products take them. */
+static bool prepare_queries(const route_run *run, size_t head, size_t row_first, route_space *space)
+{
+    const dp_attention *in = run->in;
+    const dp_route *route = run->route;
+    const ptrdiff_t dim = (ptrdiff_t)run->dim;
+    dp_route_load(in->q + head * in->queries * in->dim, row_first, DP_TILE, in->queries, in->dim,
+                  run->dim, space->x);
+    if (run->has_tail &&
+        !dp_operand_prepare(run->tail.qk, false, DP_MMA_SIDE_A, &run->mma, space->x, DP_TILE,
+                            run->dim, dim, 1, &space->q_tail, &space->error)) {
+        return false;
+    }
+    space->smoothed = dp_route_smooth_queries(route, &run->inputs, head, in->dim, run->dim,
+                                              space->x, space->mean);
+    if (route->qk == DP_OPERAND_INT8) {
+        dp_int8_rows(route->int8, false, space->x, DP_TILE, run->dim, space->q8, space->q8_scale);
+        return true;
+    }
+    return dp_operand_prepare(route->qk, route->fake, DP_MMA_SIDE_A, &run->mma, space->x, DP_TILE,
+                              run->dim, dim, 1, &space->q, &space->error);
+}
+
+static bool scores_of(const route_run *run, size_t kv, size_t tile, route_space *space)
+{
+    const dp_route *route = route_of(run, tile);
+    const size_t matrix = kv * run->tiles + tile;
+    if (space->smoothed) {
+        dp_route_start_scores(run->in, route, &run->inputs, kv, tile, space->mean, space->raw);
+    }
+    if (route->qk == DP_OPERAND_INT8) {
+        dp_int8_scores(space->q8, space->q8_scale, run->k8 + matrix * run->tile * run->dim,
+                       run->k8_scale + matrix * run->tile, run->tile, run->dim, space->smoothed,
+                       space->raw);
+        return true;
+    }
+    return dp_mma_multiply(route == &run->tail ? &space->q_tail : &space->q, &run->k[matrix],
+                           space->smoothed ? space->raw : NULL, run->tile, space->raw, run->tile,
+                           NULL, &space->error);
 }
 
 static bool run_strip(const route_run *run, size_t index, route_space *space)
@@ -280,16 +284,8 @@ static bool run_strip(const route_run *run, size_t index, route_space *space)
     const size_t strips = (in->queries + DP_TILE - 1) / DP_TILE;
     const size_t head = index / strips;
     const size_t row_first = index % strips * DP_TILE;
-    const size_t kv =
-        head / in->q_heads * in->kv_heads + dp_attention_kv_head(in, head % in->q_heads);
-    load_tile(in->q + head * in->queries * in->dim, row_first, DP_TILE, in->queries, in->dim,
-              run->dim, space->x);
-    float mean[DP_HEAD_DIM];
-    if (run->smooth != NULL) {
-        smooth_queries(run, space->x, mean);
-    }
-    if (!dp_operand_prepare(run->route->qk, DP_MMA_SIDE_A, &run->mma, space->x, DP_TILE, run->dim,
-                            (ptrdiff_t)run->dim, 1, &space->q, &space->error)) {
+    const size_t kv = kv_of(in, head);
+    if (!prepare_queries(run, head, row_first, space)) {
         return false;
     }
     for (size_t r = 0; r < DP_TILE; r++) {
@@ -300,19 +296,14 @@ static bool run_strip(const route_run *run, size_t index, route_space *space)
     size_t done = 0;
     for (size_t t = 0; t < run->tiles; t++) {
         const size_t tile = run->route->ascending ? t : run->tiles - 1 - t;
-        if (!visible(in, last_row, tile * DP_TILE)) {
+        if (!visible(in, last_row, tile * run->tile)) {
             continue;
         }
-        const size_t matrix = kv * run->tiles + tile;
-        if (run->smooth != NULL) {
-            start_scores(run, kv, tile, mean, space->raw);
-        }
-        if (!dp_mma_multiply(&space->q, &run->k[matrix], run->smooth != NULL ? space->raw : NULL,
-                             DP_TILE, space->raw, DP_TILE, NULL, &space->error)) {
+        if (!scores_of(run, kv, tile, space)) {
             return false;
         }
         make_p(run, row_first, tile, done == 0, space);
-        if (!add_values(run, matrix, done == 0, space)) {
+        if (!add_values(run, kv, tile, done == 0, space)) {
             return false;
         }
         done++;
@@ -333,19 +324,25 @@ static void run_strips(void *context, size_t first, size_t last, int thread)
 
 static bool allocate(route_run *run, size_t matrices, int threads)
 {
+    const bool int8 = run->route->qk == DP_OPERAND_INT8;
+    const size_t most = run->tile > DP_TILE ? run->tile : DP_TILE;
     run->k = calloc(matrices, sizeof *run->k);
     run->v = calloc(matrices, sizeof *run->v);
+    run->k8 = calloc(int8 ? matrices * run->tile * run->dim : 1, sizeof *run->k8);
+    run->k8_scale = calloc(int8 ? matrices * run->tile : 1, sizeof *run->k8_scale);
     run->spaces = calloc((size_t)threads, sizeof *run->spaces);
-    bool good = run->k != NULL && run->v != NULL && run->spaces != NULL;
+    bool good = run->k != NULL && run->v != NULL && run->k8 != NULL && run->k8_scale != NULL &&
+                run->spaces != NULL;
     for (int t = 0; good && t < threads; t++) {
         route_space *space = &run->spaces[t];
-        space->x = malloc(DP_TILE * run->dim * sizeof(float));
-        space->raw = malloc(DP_TILE * DP_TILE * sizeof(float));
+        space->x = malloc(most * run->dim * sizeof(float));
+        space->q8 = malloc(DP_TILE * run->dim * sizeof *space->q8);
+        space->raw = malloc(DP_TILE * run->tile * sizeof(float));
         space->acc = malloc(DP_TILE * run->dim * sizeof(float));
         space->fresh = malloc(DP_TILE * run->dim * sizeof(float));
-        space->payload = malloc(2 * DP_TILE * DP_TILE);
-        space->scale = malloc(DP_TILE * DP_TILE / 16);
-        good = space->x != NULL && space->raw != NULL && space->acc != NULL &&
+        space->payload = malloc(2 * DP_TILE * run->tile);
+        space->scale = malloc(DP_TILE * run->tile / 16);
+        good = space->x != NULL && space->q8 != NULL && space->raw != NULL && space->acc != NULL &&
                space->fresh != NULL && space->payload != NULL && space->scale != NULL;
     }
     return good;
@@ -360,8 +357,10 @@ static void release(route_run *run, size_t matrices, int threads)
     for (int t = 0; run->spaces != NULL && t < threads; t++) {
         route_space *space = &run->spaces[t];
         dp_mma_matrix_free(&space->q);
+        dp_mma_matrix_free(&space->q_tail);
         dp_mma_matrix_free(&space->p);
         free(space->x);
+        free(space->q8);
         free(space->raw);
         free(space->acc);
         free(space->fresh);
@@ -370,42 +369,18 @@ static void release(route_run *run, size_t matrices, int threads)
     }
     free(run->k);
     free(run->v);
+    free(run->k8);
+    free(run->k8_scale);
     free(run->spaces);
+    dp_route_inputs_free(&run->inputs);
 }
 
-static DP_NOINLINE bool run_all(const dp_attention *in, const dp_route *route,
-                                const dp_mma_switches *mma, const dp_sfu *sfu, int threads,
-                                uint16_t *o, float *lse, dp_route_stats *stats, dp_error *error)
+/* The counts of every thread; the text of one that failed. */
+static dp_route_stats collect(const route_run *run, int threads, bool good, dp_error *error)
 {
-    if (!dp_attention_check(in, error)) {
-        return false;
-    }
-    route_run run = {.in = in, .route = route, .o = o, .lse = lse};
-    run.mma = mma != NULL ? *mma : run.mma;
-    run.sfu = sfu != NULL ? sfu : dp_sfu_exact();
-    run.dim = (in->dim + 31) / 32 * 32;
-    run.tiles = (in->keys + DP_TILE - 1) / DP_TILE;
-    /* Amplitude scales of Q and K: each code stands for a sixth of its value. */
-    const double sixths = route->qk == DP_OPERAND_MXFP4 ? 36.0 : 1.0;
-    run.c = (float)(1.4426950408889634 * dp_attention_scale(in) / sixths);
-    atomic_init(&run.stopped, false);
-    threads = dp_parallel_threads(threads);
-    const size_t matrices = in->batch * in->kv_heads * run.tiles;
-    const size_t strips = (in->queries + DP_TILE - 1) / DP_TILE;
-    bool good = allocate(&run, matrices, threads);
-    if (good && !transform_inputs(&run, error)) {
-        good = false;
-    } else if (good) {
-        dp_parallel_for(threads, matrices, 1, prepare_tiles, &run);
-        dp_parallel_for(threads, in->batch * in->q_heads * strips, 1, run_strips, &run);
-        good = !atomic_load(&run.stopped);
-    } else {
-        (void)dp_fail(error, "route: not enough memory for %zu keys: use a shorter sequence",
-                      in->keys);
-    }
     dp_route_stats sum = {0};
-    for (int t = 0; run.spaces != NULL && t < threads; t++) {
-        const route_space *space = &run.spaces[t];
+    for (int t = 0; run->spaces != NULL && t < threads; t++) {
+        const route_space *space = &run->spaces[t];
         sum.blocks += space->stats.blocks;
         sum.flushed += space->stats.flushed;
         sum.codes += space->stats.codes;
@@ -416,12 +391,51 @@ static DP_NOINLINE bool run_all(const dp_attention *in, const dp_route *route,
             (void)dp_fail(error, "%s", space->error.text);
         }
     }
+    return sum;
+}
+
+static void describe(route_run *run, const dp_attention *in, const dp_route *route)
+{
+    run->dim = (in->dim + 31) / 32 * 32;
+    run->tile = dp_route_tile_keys(route);
+    run->tiles = (in->keys + run->tile - 1) / run->tile;
+    run->has_tail = route->residual && in->keys % run->tile != 0;
+    run->tail = *route;
+    run->tail.qk = run->tail.v = run->tail.p = DP_OPERAND_BF16;
+    run->tail.rule = DP_P_PLAIN;
+    /* Amplitude scales of Q and K: each code stands for a sixth of its value. */
+    const double sixths = route->qk == DP_OPERAND_MXFP4 ? 36.0 : 1.0;
+    run->c = (float)(1.4426950408889634 * dp_attention_scale(in) / sixths);
+    atomic_init(&run->stopped, false);
+}
+
+static DP_NOINLINE bool run_all(const dp_attention *in, const dp_route *route,
+                                const dp_mma_switches *mma, const dp_sfu *sfu, int threads,
+                                uint16_t *o, float *lse, dp_route_stats *stats, dp_error *error)
+{
+    if (!dp_attention_check(in, error) || !dp_route_check(route, error)) {
+        return false;
+    }
+    route_run run = {.in = in, .route = route, .o = o, .lse = lse};
+    run.mma = mma != NULL ? *mma : run.mma;
+    run.sfu = sfu != NULL ? sfu : dp_sfu_exact();
+    describe(&run, in, route);
+    threads = dp_parallel_threads(threads);
+    const size_t matrices = in->batch * in->kv_heads * run.tiles;
+    const size_t strips = (in->queries + DP_TILE - 1) / DP_TILE;
+    bool good =
+        allocate(&run, matrices, threads) ||
+        dp_fail(error, "route: not enough memory for %zu keys: use a shorter sequence", in->keys);
+    if (good && (good = dp_route_inputs_make(in, route, &run.inputs, error))) {
+        dp_parallel_for(threads, matrices, 1, prepare_tiles, &run);
+        dp_parallel_for(threads, in->batch * in->q_heads * strips, 1, run_strips, &run);
+        good = !atomic_load(&run.stopped);
+    }
+    const dp_route_stats sum = collect(&run, threads, good, error);
     if (stats != NULL) {
         *stats = sum;
     }
     release(&run, matrices, threads);
-    free(run.smooth);
-    free(run.channel);
     return good;
 }
 

@@ -16,10 +16,12 @@ const dp_mma_desc *dp_operand_instruction(dp_operand_format format);
 size_t dp_operand_bytes(dp_operand_format format, size_t count);
 size_t dp_operand_scales(dp_operand_format format, size_t count);
 
-/* Quantize `rows` x `cols` (x[row * row_stride + col * col_stride], cols a multiple of 32, blocks
- * along cols) and decode it for side `side` of the product. */
-bool dp_operand_prepare(dp_operand_format format, dp_mma_side side, const dp_mma_switches *mma,
-                        const float *x, size_t rows, size_t cols, ptrdiff_t row_stride,
-                        ptrdiff_t col_stride, dp_mma_matrix *matrix, dp_error *error);
+/* Quantize `rows` x `cols` (x[row * row_stride + col * col_stride], cols a multiple of 32 up to
+ * DP_ROUTE_TILE, blocks along cols) and decode it for side `side` of the product. fake: NVFP4 and
+ * MXFP8 become what they stand for, rounded to BF16, for the product of BF16 operands. Not INT8. */
+bool dp_operand_prepare(dp_operand_format format, bool fake, dp_mma_side side,
+                        const dp_mma_switches *mma, const float *x, size_t rows, size_t cols,
+                        ptrdiff_t row_stride, ptrdiff_t col_stride, dp_mma_matrix *matrix,
+                        dp_error *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include "formats/bf16.h"
 #include "formats/e2m1.h"
 #include "formats/e4m3.h"
-#include "ref/forward/route.h"
+#include "ref/forward/route_inputs.h"
 #include "support.h"
 
 enum { COLUMNS = 6 };
@@ -95,8 +95,9 @@ START_TEST(flush_thresholds)
                  {"fastvideo", 6 * 0x1p-10}};
     for (int i = 0; i < 4; i++) {
         const dp_route route = find(cases[i].route);
-        ck_assert(decoded_maximum(&route, cases[i].threshold * 0.9999, 0, 1) == 0.0);
-        ck_assert(decoded_maximum(&route, cases[i].threshold * 1.0001, 0, 1) > 0.0);
+        const double step = route.p_bf16 ? 0x1p-8 : 1e-4; /* P in BF16 moves by half of that */
+        ck_assert(decoded_maximum(&route, cases[i].threshold * (1 - step), 0, 1) == 0.0);
+        ck_assert(decoded_maximum(&route, cases[i].threshold * (1 + step), 0, 1) > 0.0);
     }
 }
 END_TEST
@@ -145,7 +146,20 @@ START_TEST(case_88_lse_offsets)
                  {"hao-nv-mxfp8", 6.104793},
                  {"modelopt", 0},
                  {"fa3-fp8", 0},
+                 {"fa4-fp8-offset8-threshold4", 0},
+                 {"fa4-fp8-offset8-threshold8", 0},
+                 {"fa4-fp8-offset4", 0},
+                 {"hao-nv-bf16", 0},
+                 {"hao-mxfp8", 6.104793},
+                 {"hao-mxfp8-fp8", 0},
+                 {"flashinfer-sm120", 0},
+                 {"fastvideo", 0},
+                 {"modelopt-128", 0},
+                 {"modelopt-fp8", 0},
+                 {"fastvideo-train-two-level", 0},
+                 {"stabilised", 1.791759},
                  {"sage2-fp8", 0},
+                 {"sage2-fp8-sm90", 0},
                  {"sage3-smooth", 0},
                  {"fastvideo-train", 0},
                  {"fastvideo-train-global", 0},
@@ -184,7 +198,7 @@ START_TEST(case_88_lse_offsets)
         ck_assert_msg(fabs((double)dp_bf16_to_f32(first) - 1.0) < 0.07, "%s: %g", cases[i].route,
                       (double)dp_bf16_to_f32(first));
     }
-    dp_assert_tally(tally, 17 * 128);
+    dp_assert_tally(tally, 30 * 128);
 }
 END_TEST
 
@@ -238,12 +252,226 @@ START_TEST(routes_are_near_bf16)
         const double bound = route->direct.sampled_words > 0                                 ? 0.8
                              : route->direct.degree > 0                                      ? 0.5
                              : route->qk == DP_OPERAND_MXFP4 || route->p == DP_OPERAND_MXFP4 ? 0.4
-                             : strcmp(route->name, "sage2-fp8") == 0                         ? 0.05
+                             : route->qk == DP_OPERAND_INT8                                  ? 0.05
+                             : route->rule == DP_P_SCALED                                    ? 0.02
                              : route->qk == DP_OPERAND_BF16                                  ? 0.01
                              : route->qk != DP_OPERAND_NVFP4                                 ? 0.12
                                                                                              : 0.25;
         ck_assert_msg(relative < bound, "%s: %g", route->name, relative);
         ck_assert_msg(relative > 1e-5, "%s: %g", route->name, relative);
+    }
+}
+END_TEST
+
+/* SageAttention3 starts the maxima of its first tile at 0. A block at -10 octaves has, by its own
+ * maximum, the scale 448 * 2^-10 and the payload 6; by the floor 448 and 6 * 2^-10, which is 0. */
+START_TEST(floor0_by_hand)
+{
+    float raw[DP_TILE];
+    for (int j = 0; j < DP_TILE; j++) {
+        raw[j] = -10.0f;
+    }
+    dp_route route = find("sage3");
+    dp_route_p p;
+    for (int floored = 0; floored < 2; floored++) {
+        route.floor0 = floored == 1;
+        dp_route_row row = {-INFINITY, 0.0f};
+        dp_route_tile(&route, dp_sfu_exact(), 1.0f, true, raw, &row, &p);
+        ck_assert(row.maximum == (floored ? 0.0f : -10.0f));
+        ck_assert_uint_eq(p.scale[3], 0x7E); /* 448, either way: the maximum moves too */
+        ck_assert_uint_eq(p.code[50], floored ? 0 : 7);
+    }
+    /* In the second tile nothing is floored. */
+    dp_route_row row = {0.0f, 1.0f};
+    dp_route_tile(&route, dp_sfu_exact(), 1.0f, false, raw, &row, &p);
+    ck_assert_uint_eq(p.scale[3], 0x2E); /* .4375 */
+    ck_assert_uint_eq(p.code[50], 7);
+}
+END_TEST
+
+/* The polynomial 2^x on its lanes and no others: pairs k of fragments of 32, as tabulated. A lone
+ * visible score makes the row sum that lane's exponential. */
+START_TEST(polynomial_lanes_by_hand)
+{
+    static const struct {
+        const char *route;
+        int first_fragment; /* of 3 */
+        int pairs[7];       /* ends with -1 */
+    } cases[] = {{"fa4-bf16", 1, {12, 14, 28, 30, -1}},
+                 {"hao-nv-nv", 1, {12, 14, 28, 30, -1}},
+                 {"hao-nv-fp8", 0, {6, 8, 14, 16, 24, 26, -1}}};
+    for (int i = 0; i < 3; i++) {
+        const dp_route route = find(cases[i].route);
+        for (int lane = 0; lane < DP_TILE; lane++) {
+            const int fragment = lane / 32;
+            bool expected = false;
+            for (int k = 0; cases[i].pairs[k] >= 0; k++) {
+                expected = expected || lane % 32 / 2 * 2 == cases[i].pairs[k];
+            }
+            expected = expected && fragment >= cases[i].first_fragment && fragment < 3;
+            float raw[DP_TILE];
+            for (int j = 0; j < DP_TILE; j++) {
+                raw[j] = -INFINITY;
+            }
+            raw[lane] = -0.5f;
+            dp_route_row row = {0.0f, 0.0f};
+            dp_route_p p;
+            dp_route_tile(&route, dp_sfu_exact(), 1.0f, false, raw, &row, &p);
+            const double exact = exp2(-0.5 + (double)route.offset_log2);
+            const bool off = fabs((double)row.sum / exact - 1.0) > 1e-6;
+            ck_assert_msg(off == expected, "%s, lane %d", cases[i].route, lane);
+        }
+    }
+}
+END_TEST
+
+/* A rising maximum: 5 octaves above a kept one (threshold 8) P is 32, above an exact one 1. */
+START_TEST(thresholds_by_hand)
+{
+    static const struct {
+        const char *route;
+        double kept; /* the largest rise that keeps the maximum */
+    } cases[] = {{"fa4-bf16", 8},
+                 {"hao-nv-bf16", 8},
+                 {"hao-nv-fp8", 8},
+                 {"hao-mxfp8-fp8", 8},
+                 {"duda", 8},
+                 {"fa4-fp8-offset8-threshold8", 8},
+                 {"fa4-fp8-offset8-threshold4", 4},
+                 {"fa4-fp8-offset4", 4},
+                 {"fa4-fp8", 0},
+                 {"fa3-fp8", 0},
+                 {"sage3", 0},
+                 {"hao-nv-nv", 0},
+                 {"hao-nv-mxfp8", 0},
+                 {"modelopt", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const dp_route route = find(cases[i].route);
+        for (int more = 0; more < 2; more++) {
+            float raw[DP_TILE] = {0};
+            const float rise = (float)cases[i].kept + (more ? 0.25f : 0.0f);
+            raw[5] = rise;
+            dp_route_row row = {0.0f, 1.0f};
+            dp_route_p p;
+            const float factor = dp_route_tile(&route, dp_sfu_exact(), 1.0f, false, raw, &row, &p);
+            ck_assert_msg(row.maximum == (more ? rise : 0.0f), "%s", cases[i].route);
+            ck_assert(fabs((double)factor - (more ? exp2(-(double)rise) : 1.0)) < 1e-6);
+        }
+    }
+}
+END_TEST
+
+/* Tiles of other widths: the output of exact arithmetic does not change, the bits do. */
+START_TEST(tile_widths)
+{
+    enum { S = 300, D = 64 };
+    static uint16_t q[S * D], k[S * D], v[S * D], a[S * D], b[S * D];
+    dp_rng rng = {5};
+    for (size_t i = 0; i < S * D; i++) {
+        q[i] = dp_bf16_from_f32((float)dp_rng_normal(&rng) * 3.0f, DP_ENCODE_PTX).bits;
+        k[i] = dp_bf16_from_f32((float)dp_rng_normal(&rng), DP_ENCODE_PTX).bits;
+        v[i] = dp_bf16_from_f32((float)dp_rng_normal(&rng), DP_ENCODE_PTX).bits;
+    }
+    const dp_attention in = {.batch = 1,
+                             .q_heads = 1,
+                             .kv_heads = 1,
+                             .queries = S,
+                             .keys = S,
+                             .dim = D,
+                             .q = q,
+                             .k = k,
+                             .v = v};
+    dp_error error = {""};
+    dp_route route = find("fa3-fp8");
+    ck_assert(dp_route_run(&in, &route, NULL, NULL, 2, a, NULL, NULL, &error));
+    static const int widths[] = {32, 64, 96, 160, 176, 224, 256};
+    for (int i = 0; i < 7; i++) {
+        route.tile = widths[i];
+        const bool good = dp_route_run(&in, &route, NULL, NULL, 2, b, NULL, NULL, &error);
+        if (widths[i] % 32 != 0) {
+            ck_assert(!good && strstr(error.text, "tile=176") != NULL);
+            continue;
+        }
+        ck_assert(good);
+        double difference = 0.0, norm = 0.0;
+        for (size_t j = 0; j < S * D; j++) {
+            const dp_bf16 x = {a[j]}, y = {b[j]};
+            difference += pow((double)dp_bf16_to_f32(x) - (double)dp_bf16_to_f32(y), 2);
+            norm += pow((double)dp_bf16_to_f32(y), 2);
+        }
+        ck_assert_msg(difference < 0.02 * 0.02 * norm && difference > 0.0, "%d keys: %g", widths[i],
+                      sqrt(difference / norm));
+    }
+}
+END_TEST
+
+/* INT8: which rows share a scale, ties away from zero. Row r holds 127 (r + 1) and its half. */
+START_TEST(int8_groups_by_hand)
+{
+    enum { ROWS = 128, D = 32 };
+    static float x[ROWS * D], scale[ROWS];
+    static int16_t code[ROWS * D];
+    for (int r = 0; r < ROWS; r++) {
+        for (int d = 0; d < D; d++) {
+            x[r * D + d] = 127.0f * (float)(r + 1) * (d % 2 == 0 ? 1.0f : -0.5f);
+        }
+    }
+    for (int keys = 0; keys < 2; keys++) {
+        for (int group = 0; group < 3; group++) {
+            dp_int8_rows((dp_int8_group)group, keys == 1, x, ROWS, D, code, scale);
+            for (int r = 0; r < ROWS; r++) {
+                /* the last row of the group holds its largest value */
+                const int rows = keys ? 64 : group == DP_INT8_BLOCK ? 128 : 32;
+                int last = r / rows * rows + rows - 1;
+                if (group == DP_INT8_THREAD) {
+                    last = keys ? last - 7 + r % 8 / 2 * 2 + 1 : last - 7 + r % 8;
+                }
+                ck_assert_msg(scale[r] == (float)(last + 1), "group %d, row %d: %g", group, r,
+                              (double)scale[r]);
+                ck_assert(code[r * D] == (r == last ? 127 : code[r * D]));
+                ck_assert(code[r * D + 1] == (r == last ? -64 : code[r * D + 1])); /* -63.5 */
+                ck_assert(abs(code[r * D]) <= 127);
+            }
+        }
+    }
+    const int16_t q[DP_TILE * 2] = {3, -4}, k[2 * 2] = {127, 5, -127, 127};
+    float q_scale[DP_TILE] = {0.5f}, k_scale[2] = {2.0f, 0.25f}, raw[DP_TILE * 2] = {10.0f};
+    dp_int8_scores(q, q_scale, k, k_scale, 2, 2, true, raw);
+    ck_assert(raw[0] == 10.0f + 361.0f && raw[1] == -889.0f / 8.0f);
+}
+END_TEST
+
+/* Names and values of the switches, and what does not go together. */
+START_TEST(switches_by_name)
+{
+    dp_route route = find("hao-nv-nv");
+    dp_error error = {""};
+    char text[2048];
+    ck_assert(dp_route_set(&route, "tile=224", &error) && route.tile == 224);
+    ck_assert(dp_route_set(&route, "sum=represented", &error) && route.sum == DP_SUM_REPRESENTED);
+    ck_assert(dp_route_set(&route, "polynomial=off", &error));
+    ck_assert(dp_route_set(&route, "c3=0.5", &error) && route.direct.map[3] == 0.5f);
+    ck_assert(dp_route_set(&route, "order=ascending", &error) && route.ascending);
+    dp_route_text(&route, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "polynomial=off\n"));
+    ck_assert_ptr_nonnull(strstr(text, "qk=nvfp4\n"));
+    ck_assert_ptr_nonnull(strstr(text, "rule=max-sixth\n"));
+    ck_assert_ptr_nonnull(strstr(text, "tile=224\n"));
+    ck_assert_ptr_nonnull(strstr(text, "sampled=0\n"));
+    ck_assert(!dp_route_set(&route, "tile=260", &error));
+    ck_assert(!dp_route_set(&route, "rule=other", &error));
+    ck_assert(!dp_route_set(&route, "polynomial=fast", &error));
+    ck_assert(!dp_route_set(&route, "colour=red", &error));
+    static const char *const refused[] = {"p=e4m3",      "rule=plain",  "tile=40",
+                                          "residual=on", "rule=scaled", "v=bf16"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        route = find("modelopt");
+        ck_assert(dp_route_check(&route, &error));
+        ck_assert(dp_route_set(&route, refused[i], &error));
+        ck_assert_msg(!dp_route_check(&route, &error), "%s", refused[i]);
+    }
+    for (size_t i = 0; i < dp_route_count(); i++) {
+        ck_assert_msg(dp_route_check(dp_route_at(i), &error), "%s", error.text);
     }
 }
 END_TEST
@@ -393,6 +621,12 @@ int main(void)
     tcase_add_test(tests, case_78_stale_maximum_saturates);
     tcase_add_test(tests, case_88_lse_offsets);
     tcase_add_test(tests, routes_are_near_bf16);
+    tcase_add_test(tests, floor0_by_hand);
+    tcase_add_test(tests, polynomial_lanes_by_hand);
+    tcase_add_test(tests, thresholds_by_hand);
+    tcase_add_test(tests, tile_widths);
+    tcase_add_test(tests, int8_groups_by_hand);
+    tcase_add_test(tests, switches_by_name);
     tcase_add_test(tests, shiftless_scales_overflow_above_448);
     tcase_add_test(tests, direct_maps_by_hand);
     tcase_add_test(tests, sampled_denominators);
