@@ -7,12 +7,14 @@
 #include "analysis/commands.h"
 #include "analysis/diff_report.h"
 #include "analysis/options.h"
+#include "analysis/rates.h"
 
 typedef struct {
     dp_dump_overrides overrides;
     const char *against, *tolerance, *zero_sign, *nan, *output, *junit;
     bool json, csv, stages, no_diagnosis;
     int64_t threads;
+    dp_texts fail_if;
 } request;
 
 static const char NOTES[] =
@@ -40,6 +42,8 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_FLAG("no-diagnosis", &r->no_diagnosis, "do not look for the mistake"),
         DP_OUTPUT(&r->output, "write maps and histograms (HDF5) for `directp plot diff`"),
         DP_TEXT("junit", &r->junit, "FILE", "write JUnit XML for a CI server"),
+        DP_TEXTS("fail-if", &r->fail_if, "CONDITIONS",
+                 "exit 1 when one holds, and only then (directp record --help)"),
         DP_THREADS(&r->threads),
         DP_JSON(&r->json),
         DP_CSV(&r->csv),
@@ -82,7 +86,8 @@ static bool compare(const request *r, dp_dump *dump, dp_dump *other, bool *diffe
                        .rules = {.ignore_zero_sign = strcmp(r->zero_sign, "ignore") == 0,
                                  .nan_equal = strcmp(r->nan, "equal") == 0}};
     if (!dp_style_of(r->json, r->csv, &style, error) ||
-        !dp_diff_rules_parse(r->tolerance, &job.rules, error)) {
+        !dp_diff_rules_parse(r->tolerance, &job.rules, error) ||
+        !dp_rates_check(&r->fail_if, error)) {
         return false;
     }
     dp_diff_result *result = dp_diff_run(&job, error);
@@ -101,6 +106,9 @@ static bool compare(const request *r, dp_dump *dump, dp_dump *other, bool *diffe
            (r->output == NULL || dp_diff_save(&job, result, r->output, error)) &&
            (r->junit == NULL || dp_diff_junit(&job, result, r->junit, error));
     *different = good && (result->first_wrong >= 0 || result->order_differs);
+    if (good && r->fail_if.count > 0) {
+        good = dp_rates_judge_diff(&r->fail_if, &job, result, different, error);
+    }
     free(result);
     return good;
 }

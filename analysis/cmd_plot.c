@@ -15,6 +15,7 @@ const dp_plot dp_plots[] = {
      dp_plot_codes},
     {"fit", "the landscape of an objective, decision boundaries, what each map keeps", dp_plot_fit},
     {"matrix", "operators in the plane of their errors, by input; sweeps", dp_plot_matrix},
+    {"history", "rates over the runs that directp record wrote", dp_plot_history},
     {NULL, NULL, NULL},
 };
 

@@ -5,6 +5,7 @@
 #include "analysis/commands.h"
 #include "analysis/options.h"
 #include "analysis/range_study.h"
+#include "analysis/rates.h"
 #include "analysis/report.h"
 #include "analysis/torch_rand.h"
 
@@ -16,6 +17,7 @@ typedef struct {
     bool random, rows_given, plus_seq, causal, no_causal, per_head, json, csv;
     const char *seq, *block, *formats, *arithmetic, *output;
     dp_style style;
+    dp_texts fail_if;
 } request;
 
 static const dp_column columns[] = {
@@ -241,7 +243,7 @@ static int run_request(request *ask, char **files, size_t count)
     dp_range_study study = {.block = (size_t)strtoul(ask->block, NULL, 10)};
     dp_range_options options = {
         .block = study.block, .rows = 0, .per_head = ask->per_head, .threads = (int)ask->threads};
-    bool good = check_request(ask, count, &error) &&
+    bool good = check_request(ask, count, &error) && dp_rates_check(&ask->fail_if, &error) &&
                 dp_range_formats_parse(ask->formats, study.formats, &study.format_count, &error);
     const bool device =
         ask->arithmetic == NULL ? ask->random : strcmp(ask->arithmetic, "device") == 0;
@@ -254,9 +256,11 @@ static int run_request(request *ask, char **files, size_t count)
     if (good && ask->output != NULL) {
         good = dp_range_study_save(&study, ask->output, (const char *const *)files, count, &error);
     }
-    good = good && print_study(&study, ask->style, &error);
+    bool failed = false;
+    good = good && print_study(&study, ask->style, &error) &&
+           dp_rates_judge_range(&ask->fail_if, &study, &failed, &error);
     dp_range_study_free(&study);
-    return good ? DP_EXIT_SAME : dp_report_error(&error);
+    return !good ? dp_report_error(&error) : failed ? DP_EXIT_DIFFERENT : DP_EXIT_SAME;
 }
 
 int dp_cmd_range(int argc, char **argv)
@@ -278,11 +282,20 @@ int dp_cmd_range(int argc, char **argv)
          .low = 0,
          .high = 9007199254740992.0,
          .given = &ask.random},
-        DP_INT("sms", &ask.sms, 1, 65535,
-               "multiprocessors of that device: 152 for GB200, 148 for B300"),
-        DP_TEXT("seq", &ask.seq, "LIST", "numbers of keys of random inputs, separated by commas"),
-        DP_FLAG("seed-plus-seq", &ask.plus_seq, "use SEED + S for S keys, as published tables do"),
-        DP_INT("heads", &ask.heads, 1, 1024, "heads of random inputs"),
+        DP_INT_RANDOM("sms", &ask.sms, 1, 65535, &ask.random,
+                      "multiprocessors of that device: 152 for GB200, 148 for B300"),
+        {.name = "seq",
+         .type = DP_OPTION_TEXT,
+         .value = &ask.seq,
+         .help = "numbers of keys of random inputs, separated by commas",
+         .argument = "LIST",
+         .random = &ask.random},
+        {.name = "seed-plus-seq",
+         .type = DP_OPTION_FLAG,
+         .value = &ask.plus_seq,
+         .help = "use SEED + S for S keys, as published tables do",
+         .random = &ask.random},
+        DP_INT_RANDOM("heads", &ask.heads, 1, 1024, &ask.random, "heads of random inputs"),
         {.name = "rows",
          .type = DP_OPTION_INT,
          .value = &ask.rows,
@@ -292,7 +305,7 @@ int dp_cmd_range(int argc, char **argv)
          .low = 1,
          .high = 1 << 24,
          .given = &ask.rows_given},
-        DP_INT("dim", &ask.dim, 1, 4096, "features of a head of random inputs"),
+        DP_INT_RANDOM("dim", &ask.dim, 1, 4096, &ask.random, "features of a head of random inputs"),
         DP_CHOICE("block", &ask.block, "8|16|32|64", "keys that share a scale"),
         DP_TEXT("formats", &ask.formats, "LIST", "formats, separated by commas"),
         DP_CHOICE("arithmetic", &ask.arithmetic, "exact|device",
@@ -302,6 +315,8 @@ int dp_cmd_range(int argc, char **argv)
         DP_FLAG("no-causal", &ask.no_causal, "every query sees every key, whatever the file says"),
         DP_FLAG("per-head", &ask.per_head, "one row of results a head"),
         DP_OUTPUT(&ask.output, "write the results as HDF5, for directp plot range"),
+        DP_TEXTS("fail-if", &ask.fail_if, "CONDITIONS",
+                 "exit 1 when one holds for a row, such as zero_scale>5% (directp record --help)"),
         DP_THREADS(&ask.threads),
         DP_JSON(&ask.json),
         DP_CSV(&ask.csv)};

@@ -13,6 +13,7 @@ dp_verb_main dp_cmd_device;
 dp_verb_main dp_cmd_diff;
 dp_verb_main dp_cmd_fit;
 dp_verb_main dp_cmd_guard;
+dp_verb_main dp_cmd_record;
 dp_verb_main dp_cmd_report;
 dp_verb_main dp_cmd_matrix;
 dp_verb_main dp_cmd_quantize;

@@ -43,6 +43,17 @@ static const dp_option *find_letter(const dp_usage *usage, char letter, dp_error
     return NULL;
 }
 
+static bool add_text(const dp_option *option, const char *text, dp_error *error)
+{
+    dp_texts *texts = option->value;
+    if (texts->count == DP_TEXTS_MOST) {
+        return dp_fail(error, "--%s: given more than %d times: join some", option->name,
+                       DP_TEXTS_MOST);
+    }
+    texts->item[texts->count++] = text;
+    return true;
+}
+
 static bool set_value(const dp_option *option, const char *text, dp_error *error)
 {
     char where[80];
@@ -61,8 +72,12 @@ static bool set_value(const dp_option *option, const char *text, dp_error *error
         *(const char **)option->value = text;
         return true;
     case DP_OPTION_TEXT:
+    case DP_OPTION_TEXTS:
         if (text[0] == '\0') {
             return dp_fail(error, "%s: the value is empty: give one", where);
+        }
+        if (option->type == DP_OPTION_TEXTS) {
+            return add_text(option, text, error);
         }
         *(const char **)option->value = text;
         return true;
@@ -74,7 +89,8 @@ static bool set_value(const dp_option *option, const char *text, dp_error *error
 }
 
 /* Take the option at argv[at]; returns how many arguments it used, 0 after an error. */
-static int take_option(const dp_usage *usage, int argc, char **argv, int at, dp_error *error)
+static int take_option(const dp_usage *usage, int argc, char **argv, int at, bool *used,
+                       dp_error *error)
 {
     const char *argument = argv[at];
     const char *attached = NULL;
@@ -90,6 +106,7 @@ static int take_option(const dp_usage *usage, int argc, char **argv, int at, dp_
     if (option == NULL) {
         return 0;
     }
+    used[option - usage->options] = true;
     if (option->given != NULL) {
         *option->given = true;
     }
@@ -122,20 +139,38 @@ static bool help_wanted(int argc, char **argv)
     return false;
 }
 
+/* What describes random inputs would be ignored without them. */
+static bool check_random(const dp_usage *usage, const bool *used, dp_error *error)
+{
+    for (size_t i = 0; i < usage->count; i++) {
+        const dp_option *option = &usage->options[i];
+        if (used[i] && option->random != NULL && !*option->random) {
+            return dp_fail(error,
+                           "--%s: it describes what --random draws, and a file says this itself: "
+                           "leave it out, or give --random SEED",
+                           option->name);
+        }
+    }
+    return true;
+}
+
+enum { OPTIONS_MOST = 64 };
+
 static bool parse(const dp_usage *usage, int *argc, char **argv, dp_error *error)
 {
     int operands = 0;
     bool options = true;
+    bool used[OPTIONS_MOST] = {false};
     for (int i = 1; i < *argc;) {
         if (options && strcmp(argv[i], "--") == 0) {
             options = false;
             i++;
         } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            const int used = take_option(usage, *argc, argv, i, error);
-            if (used == 0) {
+            const int taken = take_option(usage, *argc, argv, i, used, error);
+            if (taken == 0) {
                 return false;
             }
-            i += used;
+            i += taken;
         } else {
             argv[1 + operands++] = argv[i++];
         }
@@ -149,7 +184,7 @@ static bool parse(const dp_usage *usage, int *argc, char **argv, dp_error *error
                        usage->verb, argv[1 + usage->most], usage->verb);
     }
     *argc = operands + 1;
-    return true;
+    return check_random(usage, used, error);
 }
 
 int dp_options_parse(const dp_usage *usage, int *argc, char **argv)

@@ -15,8 +15,16 @@ typedef enum {
     DP_OPTION_INT,   /* int64_t *: low .. high */
     DP_OPTION_REAL,  /* double *: low .. high */
     DP_OPTION_TEXT,  /* const char **: any text */
+    DP_OPTION_TEXTS, /* dp_texts *: any text, each time the option appears */
     DP_OPTION_CHOICE /* const char **: one of `choices` */
 } dp_option_type;
+
+/* The values of an option that may be repeated. */
+enum { DP_TEXTS_MOST = 32 };
+typedef struct {
+    const char *item[DP_TEXTS_MOST];
+    size_t count;
+} dp_texts;
 
 typedef struct {
     const char *name; /* without the dashes */
@@ -28,6 +36,7 @@ typedef struct {
     const char *choices;  /* "one|two|three" */
     char letter;          /* short form, 0 for none */
     bool *given;          /* set when the option appears, may be NULL */
+    const bool *random;   /* not NULL: the option is refused unless this --random was given */
 } dp_option;
 
 /* Entries of an option table. */
@@ -40,6 +49,12 @@ typedef struct {
         .name = (name_), .type = DP_OPTION_INT, .value = (value_), .help = (help_),                \
         .argument = "N", .low = (low_), .high = (high_)                                            \
     }
+/* An option of what --random draws. */
+#define DP_INT_RANDOM(name_, value_, low_, high_, random_, help_)                                  \
+    {                                                                                              \
+        .name = (name_), .type = DP_OPTION_INT, .value = (value_), .help = (help_),                \
+        .argument = "N", .low = (low_), .high = (high_), .random = (random_)                       \
+    }
 #define DP_REAL(name_, value_, low_, high_, help_)                                                 \
     {                                                                                              \
         .name = (name_), .type = DP_OPTION_REAL, .value = (value_), .help = (help_),               \
@@ -48,6 +63,11 @@ typedef struct {
 #define DP_TEXT(name_, value_, argument_, help_)                                                   \
     {                                                                                              \
         .name = (name_), .type = DP_OPTION_TEXT, .value = (value_), .help = (help_),               \
+        .argument = (argument_)                                                                    \
+    }
+#define DP_TEXTS(name_, value_, argument_, help_)                                                  \
+    {                                                                                              \
+        .name = (name_), .type = DP_OPTION_TEXTS, .value = (value_), .help = (help_),              \
         .argument = (argument_)                                                                    \
     }
 #define DP_CHOICE(name_, value_, choices_, help_)                                                  \

@@ -48,6 +48,7 @@ static void default_text(const dp_option *option, char *text, size_t size)
         }
         break;
     case DP_OPTION_FLAG:
+    case DP_OPTION_TEXTS:
         break;
     }
 }

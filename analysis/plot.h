@@ -35,6 +35,7 @@ dp_plot_run dp_plot_diff;
 dp_plot_run dp_plot_codes;
 dp_plot_run dp_plot_fit;
 dp_plot_run dp_plot_matrix;
+dp_plot_run dp_plot_history;
 
 /* ---- What every kind uses ---- */
 

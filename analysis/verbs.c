@@ -10,6 +10,7 @@ const dp_verb dp_verbs[] = {
     {"diff", "find the first wrong stage of a kernel's dump, and the mistake", dp_cmd_diff},
     {"cases", "write the standard case set a kernel is verified on", dp_cmd_cases},
     {"verify", "judge the dumps of the standard case set", dp_cmd_verify},
+    {"record", "append the rates of a run to a history and judge them", dp_cmd_record},
     {"range", "measure what formats keep of exact softmax probabilities", dp_cmd_range},
     {"fit", "fit the map from scores to E2M1 codes to a distribution or to tensors", dp_cmd_fit},
     {"matrix", "run formats and routes side by side, with the published rows", dp_cmd_matrix},

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * directp record as a CI job runs it, --fail-if of diff and range, and the plot of a history.
+ */
+#include <hdf5.h>
+#include <signal.h>
+
+#include "analysis/history.h"
+#include "scratch.h"
+
+static char dump[512], wrong[512], history[512];
+
+/* Change one byte in a hundred of a dataset of bytes. */
+static void spoil(const char *path, const char *name)
+{
+    const hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
+    ck_assert(file >= 0 && set >= 0);
+    const hsize_t size = H5Dget_storage_size(set) > 0 ? 1 : 0;
+    const hid_t space = H5Dget_space(set);
+    const size_t count = (size_t)H5Sget_simple_extent_npoints(space) * (size_t)size;
+    unsigned char *data = malloc(count);
+    ck_assert(H5Dread(set, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    for (size_t i = 0; i < count; i += 100) {
+        data[i] ^= 1;
+    }
+    ck_assert(H5Dwrite(set, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    free(data);
+    (void)H5Sclose(space);
+    (void)H5Dclose(set);
+    (void)H5Fclose(file);
+}
+
+static void make(void)
+{
+    static dp_run run;
+    char line[2048];
+    (void)snprintf(dump, sizeof dump, "%s", scratch("case.h5"));
+    (void)snprintf(wrong, sizeof wrong, "%s", scratch("wrong.h5"));
+    (void)snprintf(history, sizeof history, "%s", scratch("history.h5"));
+    (void)snprintf(line, sizeof line,
+                   "attend --random 5 --seq 128 --heads 2 --threads 1 --stages all -o '%s'", dump);
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    (void)snprintf(line, sizeof line, "cp '%s' '%s'", dump, wrong);
+    ck_assert_int_eq(system(line), 0);
+    spoil(wrong, "/code/p_payload");
+}
+
+static int record(dp_run *run, const char *input, const char *arguments)
+{
+    char line[2048];
+    (void)snprintf(line, sizeof line, "record '%s' -o '%s' --threads 1 %s", input, history,
+                   arguments);
+    run_directp(run, line);
+    return run->status;
+}
+
+static size_t runs(void)
+{
+    dp_history all;
+    dp_error error = {""};
+    ck_assert_msg(dp_history_load(&all, history, &error), "%s", error.text);
+    const size_t count = all.count;
+    dp_history_free(&all);
+    return count;
+}
+
+/* The number after "NAME": in JSON. */
+static double member(const char *json, const char *name)
+{
+    char key[80];
+    (void)snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *at = strstr(json, key);
+    ck_assert_msg(at != NULL, "no %s in %s", name, json);
+    return strtod(at + strlen(key), NULL);
+}
+
+START_TEST(rates_are_those_of_the_other_verbs)
+{
+    static dp_run run, other;
+    char line[2048];
+    make();
+    ck_assert_msg(record(&run, dump, "--json --label x --time 2026-11-29T21:30Z") == 0, "%s",
+                  run.err);
+    ck_assert(strstr(run.out, "\"time\": \"2026-11-29T21:30:00Z\"") != NULL);
+    ck_assert(strstr(run.out, "\"series\": \"case\"") != NULL);
+    ck_assert(strstr(run.out, "\"policy\": \"fast\"") != NULL);
+    ck_assert(member(run.out, "mismatches") == 0.0 && member(run.out, "score_mismatches") == 0.0);
+    ck_assert(member(run.out, "score_elements") == 2.0 * 128.0 * 128.0);
+    (void)snprintf(line, sizeof line, "attend --random 5 --seq 128 --heads 2 --threads 1 --json");
+    run_directp(&other, line);
+    ck_assert(member(run.out, "rel_l2") == member(other.out, "rel_l2"));
+    ck_assert(member(run.out, "cosine") == member(other.out, "cosine"));
+    ck_assert(member(run.out, "rmse") == member(other.out, "rmse"));
+    (void)snprintf(line, sizeof line,
+                   "attend --random 5 --seq 128 --heads 2 --threads 1 --codes '%s' --json",
+                   scratch("codes.h5"));
+    run_directp(&other, line);
+    ck_assert_msg(other.status == 0, "%s", other.err);
+    const double match = member(run.out, "code_match");
+    const double lost = member(run.out, "lost_mass");
+    ck_assert(member(other.out, "match") == match);
+    ck_assert_int_eq(record(&run, scratch("codes.h5"), "--json"), 0);
+    ck_assert(member(run.out, "code_match") == match);
+    ck_assert_uint_eq(runs(), 2);
+    /* A wrong kernel: its mismatches, and its own rates. */
+    ck_assert_int_eq(record(&run, wrong, "--json"), 0);
+    const double mismatches = member(run.out, "code_mismatches");
+    ck_assert(mismatches == 164.0); /* 2 * 128 * 64 bytes, every hundredth */
+    ck_assert(member(run.out, "lost_mass") != lost);
+    ck_assert(strstr(run.out, "\"first_wrong\": \"p_payload\"") != NULL);
+    (void)snprintf(line, sizeof line, "diff '%s' --threads 1 -o '%s'", wrong, scratch("report.h5"));
+    run_directp(&other, line);
+    ck_assert_int_eq(other.status, 1);
+    ck_assert_int_eq(record(&run, scratch("report.h5"), "--json"), 0);
+    ck_assert(member(run.out, "code_mismatches") == mismatches);
+    ck_assert(strstr(run.out, "\"code_match\": null") != NULL);
+    (void)snprintf(line, sizeof line, "--against '%s' --json", dump);
+    ck_assert_int_eq(record(&run, wrong, line), 0);
+    ck_assert(member(run.out, "mismatches") == mismatches);
+    ck_assert(strstr(run.out, "\"kind\": \"pair\"") != NULL);
+    ck_assert(member(run.out, "rel_l2") == 0.0);
+}
+END_TEST
+
+START_TEST(conditions_decide_the_exit_status)
+{
+    static dp_run run;
+    make();
+    ck_assert_int_eq(record(&run, dump, "--fail-if 'mismatches>0, lost_mass>last*1.1'"), 0);
+    ck_assert(strstr(run.err, "no earlier run") != NULL);
+    ck_assert_int_eq(record(&run, wrong,
+                            "--series case --fail-if 'mismatches>0' "
+                            "--fail-if 'code_mismatches>=164,rel_l2>9'"),
+                     1);
+    ck_assert(strstr(run.err, "failed: case: mismatches>0 (") != NULL);
+    ck_assert(strstr(run.err, "failed: case: code_mismatches>=164 (164, 164)") != NULL);
+    ck_assert(strstr(run.err, "rel_l2>9") == NULL);
+    ck_assert(strstr(run.out, "mismatches>0, code_mismatches>=164") != NULL);
+    ck_assert_uint_eq(runs(), 2); /* a failed run is recorded */
+    /* and is no yardstick: the last run that passed had no mismatch */
+    ck_assert_int_eq(record(&run, wrong, "--series case --fail-if 'mismatches>last'"), 1);
+    ck_assert_int_eq(record(&run, wrong, "--series other --fail-if 'mismatches>last'"), 0);
+    ck_assert_int_eq(record(&run, wrong, "--series other --fail-if 'mismatches>last'"), 0);
+    ck_assert_int_eq(record(&run, wrong, "--series other --fail-if 'code_match<best'"), 0);
+    ck_assert_uint_eq(runs(), 6);
+    char line[2048];
+    (void)snprintf(line, sizeof line, "record '%s' -o '%s' --fail-if 'mismatch>0'", dump, history);
+    assert_refused(line, "mismatch_rate quantize_elements");
+    (void)snprintf(line, sizeof line, "record '%s' -o '%s' --fail-if 'p_rel_l2>0'", dump, history);
+    assert_refused(line, "was not measured");
+    (void)snprintf(line, sizeof line, "record '%s' '%s' -o '%s' --series x", dump, wrong, history);
+    assert_refused(line, "--series");
+    (void)snprintf(line, sizeof line, "record '%s' '%s' -o '%s'", dump, dump, history);
+    assert_refused(line, "two inputs");
+    (void)snprintf(line, sizeof line, "record '%s'", dump);
+    assert_refused(line, "-o");
+    (void)snprintf(line, sizeof line, "record '%s' -o '%s'", dump, dump);
+    assert_refused(line, "kind");
+    (void)snprintf(line, sizeof line, "record '%s' -o '%s' --time today", dump, history);
+    assert_refused(line, "ISO 8601");
+    (void)snprintf(line, sizeof line, "record '%s' -o '%s'", history, history);
+    assert_refused(line, "kind");
+    (void)snprintf(line, sizeof line, "record -o '%s' --fail-if 'rms>1'", history);
+    assert_refused(line, "no input");
+    ck_assert_uint_eq(runs(), 6);
+}
+END_TEST
+
+START_TEST(conditions_of_diff_and_range)
+{
+    static dp_run run;
+    char line[2048];
+    static const struct {
+        const char *format;
+        int status;
+    } cases[] = {
+        {"diff '%s' --threads 1", 1},
+        {"diff '%s' --threads 1 --fail-if 'code_mismatches>164'", 0},
+        {"diff '%s' --threads 1 --fail-if 'code_mismatches>163'", 1},
+        {"diff '%s' --threads 1 --fail-if 'code_match<0.2'", 0},
+        {"diff '%s' --threads 1 --fail-if 'rel_l2>0.2' --json", 1},
+        {"diff '%s' --threads 1 --fail-if 'rel_l2>last'", 2},
+        {"diff '%s' --threads 1 --fail-if 'rel_l2>'", 2},
+        {"range '%s' --threads 1", 0},
+        {"range '%s' --threads 1 --formats nvfp4-g1 --fail-if 'lost_mass>0.9'", 0},
+        {"range '%s' --threads 1 --formats nvfp4-g1 --fail-if 'lost_mass>0' --csv", 1},
+        {"range '%s' --threads 1 --formats nvfp4-g1,e4m3-g1 --fail-if 'zero_scale>2'", 0},
+        {"range '%s' --threads 1 --formats e4m3-g1 --fail-if 'zero_scale>2'", 2},
+        {"range '%s' --threads 1 --fail-if 'code_match<1'", 2},
+        {"range '%s' --threads 1 --fail-if 'zero<1'", 2},
+        {"range '%s' --heads 2", 2}, /* would be ignored */
+        {"range '%s' --seq 128", 2},
+        {"range '%s' --seed-plus-seq", 2},
+        {"attend '%s' --seq 128", 2},
+        {"attend '%s' --kv-heads=1", 2},
+        {"attend '%s' --sms 148", 2},
+    };
+    make();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)snprintf(line, sizeof line, cases[i].format, wrong);
+        run_directp(&run, line);
+        ck_assert_msg(run.status == cases[i].status, "%s: %d %s", line, run.status, run.err);
+    }
+}
+END_TEST
+
+START_TEST(the_history_is_printed)
+{
+    static dp_run run;
+    char line[2048];
+    make();
+    ck_assert_int_eq(record(&run, dump, "--label 'one, \"two\"'"), 0);
+    (void)snprintf(line, sizeof line, "record -o '%s' --csv", history);
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 0);
+    ck_assert(strncmp(run.out, "time,label,series,kind,", 23) == 0);
+    ck_assert(strstr(run.out, "\"one, \"\"two\"\"\"") != NULL);
+    (void)snprintf(line, sizeof line, "record -o '%s' --json", history);
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 0);
+    ck_assert(strstr(run.out, "\"label\": \"one, \\\"two\\\"\"") != NULL);
+    assert_refused("record -o /nonexistent.h5", "/nonexistent.h5");
+}
+END_TEST
+
+/* Eight writers at once: every run is there. */
+START_TEST(concurrent_appends)
+{
+    char line[2048];
+    make();
+    (void)snprintf(line, sizeof line,
+                   "for i in 1 2 3 4 5 6 7 8; do '%s' record '%s' -o '%s' --threads 1 --label $i "
+                   ">'%s'.$i 2>&1 & done; wait",
+                   getenv("DIRECTP"), dump, history, scratch("log"));
+    ck_assert_int_eq(system(line), 0);
+    dp_history all;
+    dp_error error = {""};
+    ck_assert_msg(dp_history_load(&all, history, &error), "%s", error.text);
+    ck_assert_uint_eq(all.count, 8);
+    unsigned seen = 0;
+    for (size_t i = 0; i < all.count; i++) {
+        seen |= 1u << atoi(all.rows[i].text[DP_RUN_LABEL]);
+    }
+    ck_assert_uint_eq(seen, 0x1FEu);
+    dp_history_free(&all);
+    ck_assert_int_eq(scratch_count(".lock"), 0);
+    ck_assert_int_eq(scratch_count(".tmp"), 0);
+}
+END_TEST
+
+/* Killed at many moments, and on a full disk: the old history or the new one, never half of it. */
+START_TEST(interrupted_appends)
+{
+    static dp_run run;
+    char line[2048];
+    make();
+    ck_assert_int_eq(record(&run, dump, ""), 0);
+    size_t before = 1;
+    for (int i = 0; i < 24; i++) {
+        (void)snprintf(line, sizeof line,
+                       "'%s' record '%s' -o '%s' --threads 1 >'%s' 2>&1 & p=$!; sleep 0.%03d; "
+                       "kill -%s $p 2>/dev/null; wait $p; true",
+                       getenv("DIRECTP"), dump, history, scratch("log"), i * 5,
+                       i % 2 == 0 ? "KILL" : "TERM");
+        ck_assert_int_eq(system(line), 0);
+        const size_t now = runs();
+        ck_assert(now == before || now == before + 1);
+        before = now;
+    }
+    ck_assert_int_eq(record(&run, dump, ""), 0); /* a lock file left behind stops nobody */
+    ck_assert_uint_eq(runs(), before + 1);
+    (void)snprintf(line, sizeof line, "ulimit -f 20; '%s' record '%s' -o '%s' --threads 1 2>'%s'",
+                   getenv("DIRECTP"), dump, history, scratch("log"));
+    const int status = system(line);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+    ck_assert_uint_eq(runs(), before + 1);
+}
+END_TEST
+
+START_TEST(plots)
+{
+    static dp_run run;
+    char line[2048];
+    make();
+    ck_assert_int_eq(record(&run, dump, "--label 'a \"b\" $c `d`'"), 0);
+    (void)snprintf(line, sizeof line, "plot history '%s' --data-only -o '%s'", history,
+                   scratch("plots"));
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    static char text[8192];
+    (void)scratch_text(scratch("plots/history_settings.gp"), text, sizeof text);
+    ck_assert(strstr(text, "runs = 1\n") != NULL && strstr(text, "series = 1\n") != NULL);
+    ck_assert(strstr(text, "tick_1 = \"a _b_ _c _d_\"\n") != NULL);
+    ck_assert_int_eq(record(&run, wrong, "--fail-if 'mismatches>0'"), 1);
+    run_directp(&run, line);
+    (void)scratch_text(scratch("plots/history_settings.gp"), text, sizeof text);
+    ck_assert(strstr(text, "runs = 2\n") != NULL && strstr(text, "series = 2\n") != NULL);
+    ck_assert(strstr(text, "failures = 1\n") != NULL);
+    if (system("command -v gnuplot >/dev/null") == 0) {
+        (void)snprintf(line, sizeof line, "plot history '%s' -o '%s'", history, scratch("plots"));
+        run_directp(&run, line);
+        ck_assert_msg(run.status == 0 && run.err[0] == '\0', "%s", run.err);
+        ck_assert(access(scratch("plots/history.png"), R_OK) == 0);
+    }
+    (void)snprintf(line, sizeof line, "rm -rf '%s'", scratch("plots"));
+    ck_assert_int_eq(system(line), 0);
+    (void)snprintf(line, sizeof line, "plot history '%s' -o '%s'", dump, scratch("plots"));
+    assert_refused(line, "kind");
+    (void)rmdir(scratch("plots"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("record");
+    TCase *tests = tcase_create("record");
+    tcase_add_checked_fixture(tests, NULL, scratch_remove);
+    tcase_add_test(tests, rates_are_those_of_the_other_verbs);
+    tcase_add_test(tests, conditions_decide_the_exit_status);
+    tcase_add_test(tests, conditions_of_diff_and_range);
+    tcase_add_test(tests, the_history_is_printed);
+    tcase_add_test(tests, concurrent_appends);
+    tcase_add_test(tests, interrupted_appends);
+    tcase_add_test(tests, plots);
+    suite_add_tcase(suite, tests);
+    return dp_run_suite(suite);
+}
