@@ -64,7 +64,7 @@ typedef struct {
     uint64_t cases, mismatches, first; /* first: number of the first case that differs */
     uint32_t oracle, device;           /* results there */
 } dp_selftest_row;
-enum { DP_SELFTEST_ROWS = DP_WRAPPER_COUNT + 2 };
+enum { DP_SELFTEST_ROWS = DP_WRAPPER_COUNT + 4 };
 bool dp_device_selftest(int device, int threads, uint64_t cases,
                         dp_selftest_row rows[DP_SELFTEST_ROWS], dp_error *error);
 

@@ -9,10 +9,18 @@
 #include "ref/arith/f32_fast.h"
 #include "ref/arith/gemm.h"
 
-static const char *const NAMES[DP_SELFTEST_ROWS] = {
-    "cvt e2m1x2",        "cvt e2m1x2 relu",  "cvt e4m3", "cvt ue8m0 up",
-    "cvt floor s32",     "fma f32x2",        "prmt",     "dp4a u32 u32",
-    "mma block16 ue4m3", "mma block32 ue8m0"};
+static const char *const NAMES[DP_SELFTEST_ROWS] = {"cvt e2m1x2",
+                                                    "cvt e2m1x2 relu",
+                                                    "cvt e4m3",
+                                                    "cvt ue8m0 up",
+                                                    "cvt floor s32",
+                                                    "fma f32x2",
+                                                    "prmt",
+                                                    "dp4a u32 u32",
+                                                    "mma block16 ue4m3",
+                                                    "mma block32 ue8m0",
+                                                    "fused block16 ue4m3",
+                                                    "fused block32 ue8m0"};
 
 /* What the oracle says of case i. */
 static uint32_t expected(dp_device_wrapper w, uint64_t i)
@@ -137,25 +145,28 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Rounds differ in how far scales and C spread: near ones make sums cancel, far ones make the
- * alignment shift bits out, raw bytes bring NaN, infinity and zero scales. Some groups are zero. */
-static void fill(product *p, uint64_t round, bool ue8m0)
+/* Codes of both sides; some groups of A are zero. */
+static void fill_codes(product *p, uint64_t *state)
 {
-    uint64_t state = round * 2 + ue8m0;
-    const unsigned spread = (unsigned)(round % 4);
-    const uint32_t width = spread == 0 ? 2 : (spread == 1 ? 8 : (spread == 2 ? 24 : 64));
     for (size_t i = 0; i < sizeof p->a; i++) {
-        const uint64_t z = draw(&state);
+        const uint64_t z = draw(state);
         p->a[i] = (z >> 60) == 0 ? 0 : (uint8_t)z;
         p->b[i] = (z >> 56 & 15) == 0 ? 0 : (uint8_t)(z >> 8);
     }
     for (size_t i = 0; i < SIDE * 32; i += 8) {
-        if ((draw(&state) & 7) == 0) {
-            memset(&p->a[i], (draw(&state) & 1) != 0 ? 0x88 : 0, 8);
+        if ((draw(state) & 7) == 0) {
+            memset(&p->a[i], (draw(state) & 1) != 0 ? 0x88 : 0, 8);
         }
     }
+}
+
+/* Rounds differ in how far scales and C spread: near ones make sums cancel, far ones make the
+ * alignment shift bits out, raw bytes bring NaN, infinity and zero scales. */
+static void fill_wild(product *p, uint64_t *state, unsigned spread, bool ue8m0)
+{
+    const uint32_t width = spread == 0 ? 2 : (spread == 1 ? 8 : (spread == 2 ? 24 : 64));
     for (size_t i = 0; i < sizeof p->sa; i++) {
-        const uint64_t z = draw(&state);
+        const uint64_t z = draw(state);
         const uint32_t base = ue8m0 ? 127 : 56;
         const bool raw = (z >> 58) == 0;
         p->sa[i] = (uint8_t)(raw ? z : base + (uint32_t)(z & 0xFFFF) % width - width / 2);
@@ -167,24 +178,97 @@ static void fill(product *p, uint64_t round, bool ue8m0)
         }
     }
     for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) {
-        const uint64_t z = draw(&state);
+        const uint64_t z = draw(state);
         const uint32_t exponent = 127 + (uint32_t)(z >> 32 & 0xFFFF) % (2 * width) - width;
         p->c[i] =
             (z >> 61) == 0 ? (uint32_t)z : ((uint32_t)z & 0x807FFFFFu) | (exponent & 0xFF) << 23;
     }
 }
 
-static bool run_product(int device, int threads, bool ue8m0, uint64_t cases, dp_selftest_row *row,
-                        dp_error *error)
+/* Scale bytes of `rows` rows whose exponents lie `spread` apart: the same spread for a tile's rows,
+ * so that the kernel's choice for a tile meets each sum of spreads. base: least exponent. */
+static void fill_near_scales(uint8_t *bytes, size_t rows, size_t tile, uint64_t *state, bool ue8m0,
+                             unsigned spreads, int least, int range)
+{
+    const size_t scales = ue8m0 ? 2 : 4;
+    for (size_t row = 0; row < rows; row++) {
+        const unsigned spread = (unsigned)(row / tile) % spreads;
+        const int base = least + (int)(draw(state) % (unsigned)range);
+        for (size_t i = 0; i < scales; i++) {
+            const uint64_t z = draw(state);
+            const int exponent = base + (int)((z & 0xFFFF) % (spread + 1));
+            bytes[row * scales + i] =
+                (uint8_t)(ue8m0 ? exponent + 127 : (exponent + 7) << 3 | (int)(z >> 32 & 7));
+        }
+    }
+}
+
+/* The least and the largest sum of scale exponents of a row and a column. */
+static void exponents(const product *p, size_t row, size_t col, bool ue8m0, int *lo, int *hi)
+{
+    const size_t scales = ue8m0 ? 2 : 4;
+    *lo = 512;
+    *hi = -512;
+    for (size_t i = 0; i < scales; i++) {
+        const int a = p->sa[row * scales + i];
+        const int b = p->sb[col * scales + i];
+        const int e = ue8m0 ? a + b - 254 : (a >> 3) + (b >> 3) - 14;
+        *lo = e < *lo ? e : *lo;
+        *hi = e > *hi ? e : *hi;
+    }
+}
+
+/* Everything a tile of 16 x 8 elements needs to be summed in one go, and edges of it: C from the
+ * least to the largest exponent at which nothing is cut, in some tiles two more on either side. */
+static void fill_near(product *p, uint64_t *state, bool ue8m0)
+{
+    fill_near_scales(p->sa, SIDE, 16, state, ue8m0, ue8m0 ? 9 : 6, ue8m0 ? -71 : -6,
+                     ue8m0 ? 82 : 9);
+    fill_near_scales(p->sb, SIDE, 8, state, ue8m0, ue8m0 ? 5 : 6, ue8m0 ? -31 : -6, ue8m0 ? 38 : 9);
+    for (size_t row = 0; row < SIDE; row++) {
+        for (size_t col = 0; col < SIDE; col++) {
+            const uint64_t z = draw(state);
+            const int more = (row / 16 + col / 8) % 4 == 3 ? 2 : 0;
+            int lo;
+            int hi;
+            exponents(p, row, col, ue8m0, &lo, &hi);
+            const int least = hi - 12 - more;
+            const int count = lo + (ue8m0 ? 34 : 28) + more - least;
+            const int exponent =
+                least + (int)((z >> 32 & 0xFFFF) % (unsigned)(count < 1 ? 1 : count));
+            p->c[row * SIDE + col] =
+                (z >> 60) == 0 ? 0u
+                               : ((uint32_t)z & 0x807FFFFFu) | (uint32_t)(exponent + 127) << 23;
+        }
+    }
+}
+
+/* The fused kernel's rows with UE8M0 scales are P: codes without a sign. */
+static void fill(product *p, uint64_t round, dp_device_mma mma, bool ue8m0)
+{
+    uint64_t state = round * 2 + ue8m0;
+    fill_codes(p, &state);
+    for (size_t i = 0; mma == DP_DEVICE_MMA_FUSED && ue8m0 && i < sizeof p->a; i++) {
+        p->a[i] &= 0x77;
+    }
+    if (round % 2 == 0) {
+        fill_wild(p, &state, (unsigned)(round / 2 % 4), ue8m0);
+    } else {
+        fill_near(p, &state, ue8m0);
+    }
+}
+
+static bool run_product(int device, int threads, dp_device_mma mma, bool ue8m0, uint64_t cases,
+                        dp_selftest_row *row, dp_error *error)
 {
     product *p = malloc(sizeof *p);
     bool good =
         p != NULL || dp_fail(error, "device selftest: not enough memory: 210 MB are needed");
     const dp_mma_run run = {.threads = threads, .path = DP_MMA_PATH_AUTO};
     for (uint64_t round = 0; good && row->cases < cases; round++) {
-        fill(p, round, ue8m0);
+        fill(p, round, mma, ue8m0);
         const float *c = (const float *)(const void *)p->c;
-        good = dp_device_block_mma(device, SIDE, SIDE, ue8m0, p->a, p->sa, p->b, p->sb, p->c,
+        good = dp_device_block_mma(device, mma, SIDE, SIDE, ue8m0, p->a, p->sa, p->b, p->sb, p->c,
                                    p->device, error) &&
                (ue8m0 ? dp_gemm_mxfp4(NULL, SIDE, SIDE, 64, p->a, p->sa, p->b, p->sb, c, p->oracle,
                                       &run, error)
@@ -213,8 +297,10 @@ bool dp_device_selftest(int device, int threads, uint64_t cases,
         } else if (i < DP_WRAPPER_COUNT) {
             good = run_wrapper(device, threads, (dp_device_wrapper)i, cases, &rows[i], error);
         } else {
+            const int unit = i - DP_WRAPPER_COUNT;
             good =
-                run_product(device, threads, i == DP_WRAPPER_COUNT + 1, cases / 2, &rows[i], error);
+                run_product(device, threads, unit < 2 ? DP_DEVICE_MMA_GROUPS : DP_DEVICE_MMA_FUSED,
+                            unit % 2 == 1, cases / 2, &rows[i], error);
         }
     }
     return good;

@@ -131,12 +131,16 @@ DP_INLINE uint32_t dp_device_operand(dp_device_wrapper wrapper, uint64_t i, int 
 bool dp_device_wrapper_run(int device, dp_device_wrapper wrapper, uint64_t first, size_t count,
                            uint32_t *results, dp_error *error);
 
+/* The two emulations of the matrix unit: sums of groups in integers (the kernels of the stages),
+ * and sums of a whole instruction where they are exact (the fused kernel). */
+typedef enum { DP_DEVICE_MMA_GROUPS, DP_DEVICE_MMA_FUSED } dp_device_mma;
+
 /* D = A B + C on the emulated matrix unit: m x 64 codes a, n x 64 codes b (32 bytes a row), 4 UE4M3
  * scales a row or, with ue8m0, 2 UE8M0 ones. m and n are multiples of 64; c and d are [m][n] bits.
  */
-bool dp_device_block_mma(int device, size_t m, size_t n, bool ue8m0, const uint8_t *a,
-                         const uint8_t *a_scale, const uint8_t *b, const uint8_t *b_scale,
-                         const uint32_t *c, uint32_t *d, dp_error *error);
+bool dp_device_block_mma(int device, dp_device_mma mma, size_t m, size_t n, bool ue8m0,
+                         const uint8_t *a, const uint8_t *a_scale, const uint8_t *b,
+                         const uint8_t *b_scale, const uint32_t *c, uint32_t *d, dp_error *error);
 
 /* ---- speed ------------------------------------------------------------------------------------
  */

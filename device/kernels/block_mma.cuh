@@ -11,6 +11,8 @@
 #include "device/kernels/instructions.cuh"
 
 #define DPD_ZERO_EXPONENT (-139)
+/* Of a group whose every product is a zero: below all others, which may reach -254. */
+#define DPD_NO_EXPONENT (-1000)
 
 /* A block scale taken apart: value = significand / 8 * 2^exponent; significand 0..15, or NaN. */
 struct dpd_scale {
@@ -108,36 +110,27 @@ static __device__ __noinline__ int64_t dpd_sum_apart(int4 term, int4 exponent, i
            dpd_aligned(term.w, 27 + exponent.w - largest);
 }
 
-/* One K = 64 instruction for one element. group[g]: exact sum of the 16 products of doubled values;
- * nonzero[g]: at least one of them is not zero; a, b: scales of each group; c: bits of C. */
-__device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
-                                                         const bool nonzero[4],
-                                                         const dpd_scale a[4], const dpd_scale b[4],
-                                                         uint32_t c)
+/* One K = 64 instruction for one element. term[g] * 2^(exponent[g] - 8): the sum of group g, at
+ * most 16 * 144 * 225 in magnitude; exponent[g]: DPD_NO_EXPONENT where every product is a zero;
+ * nan: one of the scales is; c: bits of C. */
+__device__ __forceinline__ uint32_t dpd_block_mma_sum(const int32_t term[4], const int exponent[4],
+                                                      bool nan, uint32_t c)
 {
     const uint32_t c_field = (c >> 23) & 0xFFu;
-    bool nan = c_field == 0xFFu && (c & 0x7FFFFFu) != 0;
-    int32_t term[4]; /* at most 16 * 144 * 225 */
-    int exponent[4];
+    if (nan || (c_field == 0xFFu && (c & 0x7FFFFFu) != 0)) {
+        return 0x7FFFFFFFu;
+    }
+    if (c_field == 0xFFu) {
+        return c;
+    }
     const int c_exponent =
         (c & 0x7FFFFFFFu) == 0 ? DPD_ZERO_EXPONENT : (c_field == 0 ? -126 : (int)c_field - 127);
     int largest = DPD_ZERO_EXPONENT;
     int smallest = 512;
 #pragma unroll
     for (int g = 0; g < 4; g++) {
-        nan = nan || a[g].nan || b[g].nan;
-        const int32_t significand = a[g].significand * b[g].significand;
-        const bool live = nonzero[g] && significand != 0;
-        term[g] = group[g] * significand;
-        exponent[g] = live ? a[g].exponent + b[g].exponent : DPD_ZERO_EXPONENT;
         largest = max(largest, exponent[g]);
-        smallest = live ? min(smallest, exponent[g]) : smallest;
-    }
-    if (nan) {
-        return 0x7FFFFFFFu;
-    }
-    if (c_field == 0xFFu) {
-        return c;
+        smallest = exponent[g] != DPD_NO_EXPONENT ? min(smallest, exponent[g]) : smallest;
     }
     const int spread = largest - smallest;
     largest = max(largest, c_exponent);
@@ -158,6 +151,27 @@ __device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
     const int64_t c_significand = (int64_t)((c & 0x7FFFFFu) | (c_field != 0 ? 0x800000u : 0u));
     sum += dpd_aligned((c >> 31) != 0 ? -c_significand : c_significand, 12 + c_exponent - largest);
     return dpd_truncate(sum, largest - 35);
+}
+
+/* The same from group[g], exact sums of 16 products of doubled values; nonzero[g]: at least one of
+ * them is not zero; a, b: scales of each group. */
+__device__ __forceinline__ uint32_t dpd_block_mma_finish(const int32_t group[4],
+                                                         const bool nonzero[4],
+                                                         const dpd_scale a[4], const dpd_scale b[4],
+                                                         uint32_t c)
+{
+    bool nan = false;
+    int32_t term[4];
+    int exponent[4];
+#pragma unroll
+    for (int g = 0; g < 4; g++) {
+        nan = nan || a[g].nan || b[g].nan;
+        const int32_t significand = a[g].significand * b[g].significand;
+        term[g] = group[g] * significand;
+        exponent[g] =
+            nonzero[g] && significand != 0 ? a[g].exponent + b[g].exponent : DPD_NO_EXPONENT;
+    }
+    return dpd_block_mma_sum(term, exponent, nan, c);
 }
 
 /* mma.sync.m16n8k16.s8: D = A * B, exact. */

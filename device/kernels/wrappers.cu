@@ -4,6 +4,7 @@
  * is.
  */
 #include "device/host.cuh"
+#include "device/kernels/exact_mma.cuh"
 #include "device/kernels/gemm.cuh"
 
 namespace
@@ -101,6 +102,49 @@ __global__ void block_kernel(int n, const uint8_t *a, const uint8_t *a_scale, co
     }
 }
 
+/* The same by the fused kernel's product. The second instruction of the operands is left alone. */
+template <bool UE8M0>
+__global__ void exact_kernel(int n, const uint8_t *a, const uint8_t *a_scale, const uint8_t *b,
+                             const uint8_t *b_scale, const uint32_t *c, uint32_t *d)
+{
+    __shared__ __align__(16) dpd_exact_operand<16> sa;
+    __shared__ __align__(16) dpd_exact_operand<64> sb;
+    const size_t row0 = (size_t)blockIdx.y * 16;
+    const size_t col0 = (size_t)blockIdx.x * 64;
+    const int lane = (int)threadIdx.x;
+    for (int i = lane; i < 64 * 2; i += 32) {
+        const int row = i / 2;
+        const int unit = i % 2;
+        const uint4 a_codes =
+            *reinterpret_cast<const uint4 *>(a + (row0 + row % 16) * 32 + unit * 16);
+        const uint4 b_codes = *reinterpret_cast<const uint4 *>(b + (col0 + row) * 32 + unit * 16);
+        if (UE8M0) {
+            dpd_put_ue8m0<false>(sb, row, unit, b_codes, b_scale[(col0 + row) * 2 + unit]);
+            dpd_put_ue8m0<true>(sa, row % 16, unit, a_codes, a_scale[(row0 + row % 16) * 2 + unit]);
+        } else {
+            const uint16_t *a_pairs = reinterpret_cast<const uint16_t *>(a_scale);
+            const uint16_t *b_pairs = reinterpret_cast<const uint16_t *>(b_scale);
+            dpd_put_ue4m3(sb, row, unit, b_codes, b_pairs[(col0 + row) * 2 + unit]);
+            dpd_put_ue4m3(sa, row % 16, unit, a_codes, a_pairs[(row0 + row % 16) * 2 + unit]);
+        }
+    }
+    __syncwarp();
+    const dpd_exact_a rows = dpd_read_a(sa, 0, 0);
+    for (int tile = 0; tile < 8; tile++) {
+        float acc[4];
+        size_t at[4];
+        for (int out = 0; out < 4; out++) {
+            at[out] =
+                (row0 + lane / 4 + 8 * (out / 2)) * n + col0 + tile * 8 + 2 * (lane % 4) + out % 2;
+            acc[out] = __uint_as_float(c[at[out]]);
+        }
+        dpd_exact_tile<UE8M0, false>(sa, 0, rows, sb, tile * 8, 0, acc);
+        for (int out = 0; out < 4; out++) {
+            d[at[out]] = __float_as_uint(acc[out]);
+        }
+    }
+}
+
 } // namespace
 
 bool dp_device_wrapper_run(int device, dp_device_wrapper wrapper, uint64_t first, size_t count,
@@ -115,9 +159,9 @@ bool dp_device_wrapper_run(int device, dp_device_wrapper wrapper, uint64_t first
            (out.get(results, 0, count) || cuda_failed("copying results back", error));
 }
 
-bool dp_device_block_mma(int device, size_t m, size_t n, bool ue8m0, const uint8_t *a,
-                         const uint8_t *a_scale, const uint8_t *b, const uint8_t *b_scale,
-                         const uint32_t *c, uint32_t *d, dp_error *error)
+bool dp_device_block_mma(int device, dp_device_mma mma, size_t m, size_t n, bool ue8m0,
+                         const uint8_t *a, const uint8_t *a_scale, const uint8_t *b,
+                         const uint8_t *b_scale, const uint32_t *c, uint32_t *d, dp_error *error)
 {
     buffer<uint8_t> da, db, dsa, dsb;
     buffer<uint32_t> dc;
@@ -132,13 +176,11 @@ bool dp_device_block_mma(int device, size_t m, size_t n, bool ue8m0, const uint8
         return cuda_failed("copying a product", error);
     }
     const dim3 grid((unsigned)(n / 64), (unsigned)(m / 16));
-    if (ue8m0) {
-        block_kernel<true><<<grid, 32>>>((int)n, da.data(), dsa.data(), db.data(), dsb.data(),
-                                         dc.data(), dc.data());
-    } else {
-        block_kernel<false><<<grid, 32>>>((int)n, da.data(), dsa.data(), db.data(), dsb.data(),
-                                          dc.data(), dc.data());
-    }
+    const auto kernel = mma == DP_DEVICE_MMA_FUSED
+                            ? (ue8m0 ? exact_kernel<true> : exact_kernel<false>)
+                            : (ue8m0 ? block_kernel<true> : block_kernel<false>);
+    kernel<<<grid, 32>>>((int)n, da.data(), dsa.data(), db.data(), dsb.data(), dc.data(),
+                         dc.data());
     return finished("a product", error) &&
            (dc.get(d, 0, m * n) || cuda_failed("copying results back", error));
 }
