@@ -8,16 +8,16 @@
 
 #include "analysis/attend_choice.h"
 #include "analysis/commands.h"
-#include "analysis/fit.h"
+#include "analysis/fit_print.h"
 #include "analysis/options.h"
-#include "analysis/report.h"
 
 enum { SIGMAS = 16 };
 
 typedef struct {
     int64_t seed, sms, seq, heads, dim, threads, degree, blocks, rows, starts, locals, bootstrap;
     int64_t grid, search_seed;
-    bool random, json, csv, smooth_k, causal;
+    bool random, json, csv, smooth_k, causal, no_causal;
+    bool blocks_given, rows_given, policy_given, weights_given, grid_given;
     double q_factor;
     const char *sigma, *objective, *policy, *epoch, *set, *sfu, *output, *weights;
     dp_style style;
@@ -30,17 +30,30 @@ static const char NOTES[] =
     "mix adds them with --weights MATCH,MASS,OUTPUT.\n"
     "x is the score in octaves above a value of 1, after the block exponent; a map is\n"
     "c0 + c1 x + c2 x^2 + c3 x^3, so an affine pair (A, B) has c1 = A and c0 = B. A polynomial is\n"
-    "held at the point below which it would rise again. Constants are rounded to f32 before they\n"
-    "are judged. Several files are several tensors; each head is left out once for held_out.\n"
-    "plateau: the interval of the coefficient, the others fixed, inside which no code of the\n"
-    "sample changes, found by enumerating all breakpoints; no value on the line keeps more codes\n"
-    "than line_best.";
+    "held at the point below which it would rise again (floor). Constants are rounded to f32 "
+    "first.\n"
+    "Use them: directp attend --policy fast --set a=A,b=B, or\n"
+    "--set map=polynomial,degree=2,c0=..,c1=..,c2=..,floor=..\n"
+    "loss_low, loss_high: 95 % of the bootstrap's samples for that map; beaten: share of them in\n"
+    "which it is worse than the fitted map. boot_low, boot_high: maps fitted to those samples.\n"
+    "Region: the polygon of (A, B) in which no code of the sample changes its match. With "
+    "--objective\n"
+    "match and degree 1 no pair of real numbers in the box keeps more codes than bound (proved).\n"
+    "Folds: every head is judged by a map fitted to the other heads only, beside the published "
+    "maps.";
 
 static bool parse(int *argc, char **argv, request *r, int *status)
 {
     const dp_option options[] = {
         DP_TEXT("sigma", &r->sigma, "LIST", "scores from N(0, sigma), natural logits, in turn"),
-        DP_INT("blocks", &r->blocks, 64, 1 << 20, "blocks of 32 of --sigma"),
+        {.name = "blocks",
+         .type = DP_OPTION_INT,
+         .value = &r->blocks,
+         .argument = "N",
+         .low = 64,
+         .high = 1 << 20,
+         .given = &r->blocks_given,
+         .help = "blocks of 32 of --sigma"},
         {.name = "random",
          .type = DP_OPTION_INT,
          .value = &r->seed,
@@ -56,19 +69,44 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_REAL("q-factor", &r->q_factor, 1e-6, 1e6, "multiply Q by this"),
         DP_FLAG("smooth-k", &r->smooth_k, "subtract each head's mean key"),
         DP_FLAG("causal", &r->causal, "mask keys behind the query"),
-        DP_INT("rows", &r->rows, 1, 4096, "query rows of each head that are judged"),
+        DP_FLAG("no-causal", &r->no_causal, "see all keys, whatever the file says"),
+        {.name = "rows",
+         .type = DP_OPTION_INT,
+         .value = &r->rows,
+         .argument = "N",
+         .low = 1,
+         .high = 4096,
+         .given = &r->rows_given,
+         .help = "query rows of each head that are judged"},
         DP_INT("degree", &r->degree, 1, 3, "1 affine, 2 quadratic, 3 cubic"),
         DP_CHOICE("objective", &r->objective, "match|mass|output|mix", "what is optimised"),
-        DP_TEXT("weights", &r->weights, "LIST", "of match, mass and output in mix"),
-        DP_TEXT("policy", &r->policy, "NAME", "whose schedule the map runs in"),
+        {.name = "weights",
+         .type = DP_OPTION_TEXT,
+         .value = &r->weights,
+         .argument = "LIST",
+         .given = &r->weights_given,
+         .help = "of match, mass and output in mix"},
+        {.name = "policy",
+         .type = DP_OPTION_TEXT,
+         .value = &r->policy,
+         .argument = "NAME",
+         .given = &r->policy_given,
+         .help = "whose schedule the map runs in"},
         DP_CHOICE("epoch", &r->epoch, "S|R", "sources modelled"),
         DP_TEXT("set", &r->set, "NAME=VALUE,...", "policy fields and switches"),
         DP_CHOICE("sfu", &r->sfu, "exact|h200", "model of EX2, RCP and LG2"),
         DP_INT("starts", &r->starts, 8, 65536, "scrambled Sobol points"),
         DP_INT("locals", &r->locals, 1, 64, "of them refined"),
         DP_INT("search-seed", &r->search_seed, 0, 9007199254740991.0, "of starts and bootstrap"),
-        DP_INT("bootstrap", &r->bootstrap, 0, 10000, "replicates"),
-        DP_INT("grid", &r->grid, 0, 257, "side of the landscape in -o; 0: none"),
+        DP_INT("bootstrap", &r->bootstrap, 0, 10000, "replicates, 40 or more; 0: none"),
+        {.name = "grid",
+         .type = DP_OPTION_INT,
+         .value = &r->grid,
+         .argument = "N",
+         .low = 0,
+         .high = 257,
+         .given = &r->grid_given,
+         .help = "side of the landscape in -o; 0: none"},
         DP_OUTPUT(&r->output, "write maps and landscape (HDF5) for directp plot fit"),
         DP_THREADS(&r->threads),
         DP_JSON(&r->json),
@@ -111,25 +149,74 @@ static bool weights_of(const request *r, dp_fit_weights *w, dp_error *error)
                    r->weights);
 }
 
-static bool add_inputs(const request *r, const dp_attend_inputs *inputs, bool outputs,
-                       dp_fit_sample *sample, dp_error *error)
+/* Options that would be ignored, and numbers that promise what they cannot give. */
+static bool check_options(const request *r, int argc, dp_error *error)
 {
+    if ((argc > 1) + r->random + (r->sigma != NULL) != 1) {
+        return dp_fail(error, "fit: one source is needed: files, --random SEED or --sigma LIST");
+    }
+    if (r->sigma == NULL && r->blocks_given) {
+        return dp_fail(error, "--blocks: they are drawn for --sigma only: leave it out");
+    }
+    if (r->sigma != NULL && (r->rows_given || r->policy_given)) {
+        return dp_fail(error, "%s: scores of --sigma have no rows and no schedule: leave it out",
+                       r->rows_given ? "--rows" : "--policy");
+    }
+    if (r->weights_given && strcmp(r->objective, "mix") != 0) {
+        return dp_fail(error, "--weights: objective %s has none: give --objective mix",
+                       r->objective);
+    }
+    if (r->grid_given && (r->output == NULL || r->degree != 1) && r->grid > 0) {
+        return dp_fail(error, "--grid: the landscape is of affine maps and is written to a file: "
+                              "give -o FILE and --degree 1");
+    }
+    return r->bootstrap == 0 || r->bootstrap >= DP_FIT_REPLICATES ||
+           dp_fail(
+               error,
+               "--bootstrap %lld: too few for an interval of 95 per cent: give 0, or %d or more",
+               (long long)r->bootstrap, DP_FIT_REPLICATES);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static bool add_tensors(const request *r, const char *path, bool outputs, dp_fit_sample *sample,
+                        dp_error *error)
+{
+    const dp_attend_transform transform = {.smooth_k = r->smooth_k,
+                                           .q_factor = r->q_factor,
+                                           .causal = r->causal,
+                                           .no_causal = r->no_causal};
+    const dp_inputs_request wanted = {.random = r->random,
+                                      .seed = r->seed,
+                                      .sms = r->sms,
+                                      .batch = 1,
+                                      .seq = r->seq,
+                                      .heads = r->heads,
+                                      .dim = r->dim,
+                                      .threads = (int)r->threads,
+                                      .transform = transform};
+    dp_attend_inputs inputs;
     dp_direct_p launch;
     dp_mma_switches mma = {0};
-    return dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, dp_attention_scale(&inputs->in),
-                            &launch, &mma, error) &&
-           dp_fit_sample_attention(sample, inputs, &launch, (size_t)r->rows, outputs, error);
+    if (!dp_inputs_choice("fit", &wanted, path, &inputs, error)) {
+        return false;
+    }
+    const bool good = dp_launch_choice(r->policy, r->epoch, r->set, r->sfu,
+                                       dp_attention_scale(&inputs.in), &launch, &mma, error) &&
+                      dp_fit_sample_attention(sample, &inputs, &launch, (size_t)r->rows, outputs,
+                                              path != NULL ? base_name(path) : "random", error);
+    dp_attend_inputs_free(&inputs);
+    return good;
 }
 
 static bool sample_of(const request *r, int argc, char **argv, bool outputs, dp_fit_sample *sample,
                       dp_error *error)
 {
-    const dp_attend_transform transform = {
-        .smooth_k = r->smooth_k, .q_factor = r->q_factor, .causal = r->causal};
     sample->threads = (int)r->threads;
-    if ((argc > 1) + r->random + (r->sigma != NULL) != 1) {
-        return dp_fail(error, "fit: one source is needed: files, --random SEED or --sigma LIST");
-    }
     if (r->sigma != NULL) {
         double sigmas[SIGMAS];
         size_t count = 0;
@@ -140,150 +227,12 @@ static bool sample_of(const request *r, int argc, char **argv, bool outputs, dp_
                dp_fit_sample_gaussian(sample, sigmas, count, (size_t)r->blocks,
                                       (uint64_t)r->search_seed, error);
     }
-    bool good = true;
-    for (int i = 1; good && i < (r->random ? 2 : argc); i++) {
-        dp_attend_inputs inputs;
-        dp_tensors tensors;
-        if (r->random) {
-            good = dp_attend_random((uint64_t)r->seed, (int)r->sms, 1, (size_t)r->seq,
-                                    (size_t)r->heads, (size_t)r->heads, (size_t)r->dim,
-                                    (int)r->threads, &transform, &inputs, error);
-        } else {
-            good = dp_tensors_load(argv[i], &tensors, error);
-            if (good) {
-                good = dp_attend_from_tensors(&tensors, argv[i], &transform, &inputs, error);
-                dp_tensors_free(&tensors);
-            }
-        }
-        if (good) {
-            good = add_inputs(r, &inputs, outputs, sample, error);
-            dp_attend_inputs_free(&inputs);
-        }
+    bool good = !r->random || add_tensors(r, NULL, outputs, sample, error);
+    for (int i = 1; good && i < argc; i++) {
+        good = add_tensors(r, argv[i], outputs, sample, error);
     }
-    return good;
-}
-
-static const dp_column MAP_COLUMNS[] = {{"map", NULL, -1}, {"c0", NULL, -1},    {"c1", NULL, -1},
-                                        {"c2", NULL, -1},  {"c3", NULL, -1},    {"match", NULL, 6},
-                                        {"mass", NULL, 6}, {"output", NULL, 6}, {"loss", NULL, 6}};
-static const dp_column RANGE_COLUMNS[] = {
-    {"coefficient", NULL, -1},  {"value", NULL, -1},       {"boot_low", NULL, 6},
-    {"boot_high", NULL, 6},     {"plateau_low", NULL, 9},  {"plateau_high", NULL, 9},
-    {"codes_inside", NULL, -1}, {"codes_below", NULL, -1}, {"codes_above", NULL, -1},
-    {"line_best", NULL, -1},    {"breakpoints", NULL, -1}};
-static const dp_column CHECK_COLUMNS[] = {
-    {"scores", NULL, -1},  {"visits", NULL, -1},  {"folds", NULL, -1},   {"held_in", NULL, 6},
-    {"held_out", NULL, 6}, {"loss_low", NULL, 6}, {"loss_high", NULL, 6}};
-
-static void add_maps(dp_report *report, const dp_fit_study *study, const dp_fit_sample *sample,
-                     dp_fit_weights weights)
-{
-    for (size_t m = 0; m < study->maps; m++) {
-        dp_fit_sums sums[DP_FIT_GROUPS];
-        dp_fit_evaluate(sample, &study->map[m], sample->rows != NULL, sums);
-        const dp_fit_measure x = dp_fit_measure_of(sums, NULL, sample->groups);
-        dp_report_text(report, study->name[m]);
-        for (int k = 0; k < DP_FIT_COEFFICIENTS; k++) {
-            if (k <= study->map[m].degree && study->map[m].degree > 0) {
-                dp_report_f32(report, study->map[m].c[k]);
-            } else {
-                dp_report_blank(report);
-            }
-        }
-        dp_report_f64(report, x.match);
-        dp_report_f64(report, x.mass);
-        if (sample->rows != NULL) {
-            dp_report_f64(report, x.output);
-        } else {
-            dp_report_blank(report);
-        }
-        dp_report_f64(report, dp_fit_loss(x, weights));
-    }
-}
-
-static bool add_ranges(dp_report *report, const dp_fit_sample *sample, const dp_fit_result *result,
-                       dp_error *error)
-{
-    for (int k = 0; k <= result->best.degree; k++) {
-        char name[8];
-        dp_fit_plateau p;
-        if (!dp_fit_plateau_find(sample, &result->best, k, true, &p, error)) {
-            return false;
-        }
-        (void)snprintf(name, sizeof name, "c%d", k);
-        dp_report_text(report, name);
-        dp_report_f32(report, result->best.c[k]);
-        dp_report_f64(report, result->low[k]);
-        dp_report_f64(report, result->high[k]);
-        dp_report_f64(report, p.low);
-        dp_report_f64(report, p.high);
-        dp_report_i64(report, (int64_t)p.matched);
-        dp_report_i64(report, (int64_t)p.below);
-        dp_report_i64(report, (int64_t)p.above);
-        dp_report_i64(report, (int64_t)p.best);
-        dp_report_i64(report, (int64_t)p.breakpoints);
-    }
-    return true;
-}
-
-static void add_check(dp_report *report, const dp_fit_sample *sample, const dp_fit_result *result)
-{
-    dp_report_i64(report, (int64_t)sample->count);
-    dp_report_i64(report, (int64_t)result->visit_count);
-    dp_report_i64(report, result->folds);
-    dp_report_f64(report, result->held_in);
-    dp_report_f64(report, result->held_out);
-    dp_report_f64(report, result->loss_low);
-    dp_report_f64(report, result->loss_high);
-}
-
-static bool print_all(const request *r, dp_report *const reports[3], dp_error *error)
-{
-    static const char *const keys[3] = {"maps", "coefficients", "search"};
-    if (r->style != DP_STYLE_JSON) {
-        bool good = true;
-        for (int i = 0; good && i < 3; i++) {
-            if (i > 0) {
-                (void)printf("\n");
-            }
-            good = dp_report_print(reports[i], r->style, stdout, error);
-        }
-        return good;
-    }
-    dp_json json;
-    dp_json_start(&json, stdout);
-    dp_json_object(&json);
-    bool good = true;
-    for (int i = 0; good && i < 3; i++) {
-        dp_json_key(&json, keys[i]);
-        good = dp_report_json(reports[i], &json, error);
-    }
-    dp_json_close(&json);
-    dp_json_finish(&json);
-    return good;
-}
-
-static bool print_result(const request *r, const dp_fit_study *study, const dp_fit_sample *sample,
-                         const dp_fit_result *result, dp_fit_weights weights, dp_error *error)
-{
-    dp_report *reports[3] = {
-        dp_report_new("Maps on this sample", MAP_COLUMNS, sizeof MAP_COLUMNS / sizeof *MAP_COLUMNS),
-        dp_report_new("The fitted map: bootstrap intervals and plateaus", RANGE_COLUMNS,
-                      sizeof RANGE_COLUMNS / sizeof *RANGE_COLUMNS),
-        dp_report_new("The search: loss on what was fitted and on what was left out", CHECK_COLUMNS,
-                      sizeof CHECK_COLUMNS / sizeof *CHECK_COLUMNS)};
-    bool good = reports[0] != NULL && reports[1] != NULL && reports[2] != NULL;
-    if (good) {
-        add_maps(reports[0], study, sample, weights);
-        add_check(reports[2], sample, result);
-        good = add_ranges(reports[1], sample, result, error) && print_all(r, reports, error);
-    } else {
-        (void)dp_fail(error, "fit: not enough memory for the report");
-    }
-    for (int i = 0; i < 3; i++) {
-        dp_report_free(reports[i]);
-    }
-    return good;
+    return good && (sample->count > 0 ||
+                    dp_fail(error, "fit: every score is masked: give more rows or --no-causal"));
 }
 
 static void name_map(dp_fit_study *study, const char *name, dp_fit_map map)
@@ -349,12 +298,12 @@ static bool fit(const request *r, int argc, char **argv, dp_error *error)
     dp_fit_sample sample = {0};
     dp_fit_result result = {0};
     dp_fit_study study = {0};
-    bool good = weights_of(r, &options.weights, error) &&
+    bool good = check_options(r, argc, error) && weights_of(r, &options.weights, error) &&
                 sample_of(r, argc, argv, options.weights.output > 0.0, &sample, error) &&
                 dp_fit_search(&sample, &options, &result, error);
     if (good) {
         collect_maps(&study, &result);
-        good = print_result(r, &study, &sample, &result, options.weights, error) &&
+        good = dp_fit_print(r->style, &study, &sample, &options, &result, error) &&
                save(r, argc, argv, &study, &sample, &options, error);
     }
     dp_fit_study_free(&study);

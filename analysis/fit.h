@@ -10,7 +10,11 @@
 #include "analysis/attend.h"
 
 enum {
-    DP_FIT_GROUPS = 64, /* scores and rows fall into groups: bootstrap and cross-validation */
+    /* Scores and rows fall into groups, what the bootstrap draws; groups make up units, what the
+     * cross-validation leaves out: a tensor's head, or a quarter of the drawn blocks. */
+    DP_FIT_UNIT_GROUPS = 16,
+    DP_FIT_UNITS = 256,
+    DP_FIT_GROUPS = DP_FIT_UNIT_GROUPS * DP_FIT_UNITS, /* at most */
     DP_FIT_COEFFICIENTS = DP_MAP_COEFFICIENTS,
     DP_FIT_BINS = 96 /* of x, for drawing */
 };
@@ -22,9 +26,12 @@ typedef struct {
     float floor; /* -INFINITY for an affine map */
 } dp_fit_map;
 
-/* The map of double coefficients, rounded to f32, with its floor. */
+/* The map of double coefficients, rounded to f32, with the floor of the rounded ones. */
 dp_fit_map dp_fit_map_of(int degree, const double *c);
+/* Exact next to every midpoint for an affine map and an x of a sample, else Horner in binary64. */
 double dp_fit_value(const dp_fit_map *map, double x);
+/* Whether a larger score never gets a smaller value, up to the largest x there is, log2 9. */
+bool dp_fit_monotone(const dp_fit_map *map);
 /* Code of a value; ties to even code as cvt.rn.relu.satfinite.e2m1x2 (PTX ISA 9.1). */
 int dp_fit_code(double y);
 
@@ -51,15 +58,19 @@ double dp_fit_loss(dp_fit_measure m, dp_fit_weights w);
 
 typedef struct dp_fit_rows dp_fit_rows;
 
-/* The sample that maps are judged on. */
 typedef struct {
-    int groups;
-    size_t count; /* scores */
-    double *x;
-    uint8_t *ideal, *group;
+    char text[56]; /* "FILE h3" */
+} dp_fit_unit;
+
+/* The sample that maps are judged on. Group g belongs to unit g / DP_FIT_UNIT_GROUPS. */
+typedef struct {
+    int groups, units;
+    size_t count;   /* scores */
+    double *x;      /* multiples of 2^-22, not below -64 */
+    uint8_t *ideal; /* code of 2^x */
+    uint16_t *group;
     dp_fit_rows *rows; /* NULL: no outputs */
-    int *unit;         /* [groups]: tensor head that a group belongs to, for cross-validation */
-    int units;
+    dp_fit_unit *unit; /* [units] names */
     int threads;
 } dp_fit_sample;
 
@@ -68,9 +79,11 @@ typedef struct {
 bool dp_fit_sample_gaussian(dp_fit_sample *sample, const double *sigmas, size_t sigma_count,
                             size_t blocks, uint64_t seed, dp_error *error);
 /* Scores and output rows of tensors: `rows` query rows a head, evenly spaced. launch: policy whose
- * schedule is kept while its map is replaced. May be called for several files. */
+ * schedule is kept while its map is replaced. name: of the tensors, for the units. May be called
+ * for several files; heads behind the sixteenth of a file share units with the first. */
 bool dp_fit_sample_attention(dp_fit_sample *sample, const dp_attend_inputs *inputs,
-                             const dp_direct_p *launch, size_t rows, bool outputs, dp_error *error);
+                             const dp_direct_p *launch, size_t rows, bool outputs, const char *name,
+                             dp_error *error);
 void dp_fit_sample_free(dp_fit_sample *sample);
 
 /* Sums of every group; sums has sample->groups entries. Outputs only when `outputs`. */
@@ -99,74 +112,9 @@ typedef struct {
 } dp_fit_plateau;
 
 /* The interval of coefficient `index` around the map's own value (around: true) or the best one on
- * the whole line; the others stay. By enumeration of every breakpoint, not by sampling. */
-bool dp_fit_plateau_find(const dp_fit_sample *sample, const dp_fit_map *map, int index, bool around,
-                         dp_fit_plateau *plateau, dp_error *error);
-
-/* ---- search -------------------------------------------------------------------------------- */
-
-typedef struct {
-    double low[DP_FIT_COEFFICIENTS], high[DP_FIT_COEFFICIENTS];
-    int degree;
-    dp_fit_weights weights;
-    size_t starts; /* scrambled Sobol points       */
-    size_t locals; /* of them refined              */
-    uint64_t seed;
-    size_t bootstrap; /* replicates                 */
-} dp_fit_options;
-
-/* Everything evaluated. */
-typedef struct {
-    dp_fit_map map;
-    dp_fit_sums *sums; /* [groups] */
-} dp_fit_visit;
-
-typedef struct {
-    dp_fit_map best;
-    dp_fit_measure measure;
-    double loss;
-    dp_fit_visit *visits;
-    size_t visit_count, room;
-    /* 2.5 and 97.5 per cent of the bootstrap */
-    double low[DP_FIT_COEFFICIENTS], high[DP_FIT_COEFFICIENTS];
-    double loss_low, loss_high;
-    /* cross-validation: mean loss on units left out, by maps fitted to the others; and the loss of
-     * the maps on what they were fitted to */
-    double held_out, held_in;
-    int folds;
-} dp_fit_result;
-
-bool dp_fit_search(const dp_fit_sample *sample, const dp_fit_options *options,
-                   dp_fit_result *result, dp_error *error);
-void dp_fit_result_free(dp_fit_result *result);
-
-/* ---- file ---------------------------------------------------------------------------------- */
-
-enum { DP_FIT_MAPS = 8, DP_FIT_NAME = 32 };
-
-/* What `directp fit -o` writes and `directp plot fit` draws. */
-typedef struct {
-    size_t maps;
-    char name[DP_FIT_MAPS][DP_FIT_NAME]; /* "fitted" first, then "ideal", then published pairs */
-    dp_fit_map map[DP_FIT_MAPS];
-    double kept[DP_FIT_MAPS][8]; /* share of the scores of each ideal code that keep it */
-    double share[8];             /* of all scores, by ideal code                        */
-    char source[256], objective[64];
-    size_t grid; /* landscape [grid][grid] over b (rows) and a; 0: none */
-    double a_low, a_high, b_low, b_high;
-    double *loss, *match, *mass;
-    double density[DP_FIT_BINS]; /* share of the scores by x, bins of 1/8 from -8 */
-} dp_fit_study;
-
-bool dp_fit_study_save(const dp_fit_study *study, const char *path, const char *const *inputs,
-                       size_t input_count, dp_error *error);
-bool dp_fit_study_load(dp_fit_study *study, const char *path, dp_error *error);
-void dp_fit_study_free(dp_fit_study *study);
-/* Landscape, curves and shares of the maps already in the study. */
-bool dp_fit_study_fill(dp_fit_study *study, const dp_fit_sample *sample,
-                       const dp_fit_options *options, dp_error *error);
-
-/* Point `index` of the scrambled Sobol sequence (Joe and Kuo 2008 directions; digital shift). */
-void dp_fit_sobol(uint64_t seed, uint32_t index, int dimensions, double *point);
+ * the whole line; the others stay. By enumeration of every breakpoint, not by sampling. weight:
+ * multiplicity of each group, NULL for once each. */
+bool dp_fit_plateau_find(const dp_fit_sample *sample, const uint32_t *weight, const dp_fit_map *map,
+                         int index, bool around, dp_fit_plateau *plateau, dp_error *error);
 
 #endif

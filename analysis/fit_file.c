@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/fit.h"
+#include "analysis/fit_study.h"
 #include "analysis/numbers.h"
 
 void dp_fit_study_free(dp_fit_study *study)
@@ -24,7 +24,9 @@ static bool fill_landscape(dp_fit_study *study, const dp_fit_sample *sample,
     study->loss = calloc(n * n + 1, sizeof(double));
     study->match = calloc(n * n + 1, sizeof(double));
     study->mass = calloc(n * n + 1, sizeof(double));
-    if (study->loss == NULL || study->match == NULL || study->mass == NULL) {
+    dp_fit_sums *sums = calloc((size_t)sample->groups + 1, sizeof *sums);
+    if (study->loss == NULL || study->match == NULL || study->mass == NULL || sums == NULL) {
+        free(sums);
         return dp_fail(error, "fit: not enough memory for a landscape of %zu x %zu", n, n);
     }
     for (size_t i = 0; i < n * n; i++) {
@@ -32,13 +34,13 @@ static bool fill_landscape(dp_fit_study *study, const dp_fit_sample *sample,
             study->b_low + (study->b_high - study->b_low) * (double)(i / n) / (double)(n - 1),
             study->a_low + (study->a_high - study->a_low) * (double)(i % n) / (double)(n - 1)};
         const dp_fit_map map = dp_fit_map_of(1, c);
-        dp_fit_sums sums[DP_FIT_GROUPS];
         dp_fit_evaluate(sample, &map, options->weights.output > 0.0, sums);
         const dp_fit_measure m = dp_fit_measure_of(sums, NULL, sample->groups);
         study->loss[i] = dp_fit_loss(m, options->weights);
         study->match[i] = m.match;
         study->mass[i] = m.mass;
     }
+    free(sums);
     return true;
 }
 
@@ -48,17 +50,25 @@ bool dp_fit_study_fill(dp_fit_study *study, const dp_fit_sample *sample,
     double of_code[8] = {0};
     memset(study->kept, 0, sizeof study->kept);
     memset(study->density, 0, sizeof study->density);
+    memset(study->equal, 0, sizeof study->equal);
     for (size_t i = 0; i < sample->count; i++) {
         const int ideal = sample->ideal[i];
         of_code[ideal] += 1.0;
+        const double place = floor(8.0 * (sample->x[i] + 8.0));
+        const int bin = (int)fmin(fmax(place, 0.0), DP_FIT_BINS - 1);
+        study->density[bin] += 1.0;
         for (size_t m = 0; m < study->maps; m++) {
-            study->kept[m][ideal] +=
-                dp_fit_code(dp_fit_value(&study->map[m], sample->x[i])) == ideal;
+            const int code = dp_fit_code(dp_fit_value(&study->map[m], sample->x[i]));
+            study->kept[m][ideal] += code == ideal;
+            study->equal[m][bin] += code == ideal;
         }
-        const double bin = floor(8.0 * (sample->x[i] + 8.0));
-        study->density[bin < 0                 ? 0
-                       : bin < DP_FIT_BINS - 1 ? (int)bin
-                                               : DP_FIT_BINS - 1] += 1.0 / (double)sample->count;
+    }
+    for (int b = 0; b < DP_FIT_BINS; b++) {
+        for (size_t m = 0; m < study->maps; m++) {
+            study->equal[m][b] =
+                study->density[b] > 0.0 ? study->equal[m][b] / study->density[b] : NAN;
+        }
+        study->density[b] /= (double)sample->count;
     }
     for (int k = 0; k < 8; k++) {
         for (size_t m = 0; m < study->maps; m++) {
@@ -95,6 +105,7 @@ static bool put_maps(dp_h5_writer *writer, const dp_fit_study *study, dp_error *
                "map,degree floor c0 c1 c2 c3", error) &&
            dp_h5_put_text(writer, "/maps/table", "names", names, error) &&
            put(writer, "/maps/kept", study->maps, 8, study->kept[0], "map,code", error) &&
+           put(writer, "/maps/equal", study->maps, DP_FIT_BINS, study->equal[0], "map,x", error) &&
            put(writer, "/scores/share", 1, 8, study->share, "one,code", error) &&
            put(writer, "/scores/density", 1, DP_FIT_BINS, study->density, "one,x", error);
 }
@@ -164,6 +175,8 @@ static bool get_maps(const dp_h5 *file, dp_fit_study *study, dp_error *error)
     if (!get(file, "/maps/table", 0, DP_FIT_COEFFICIENTS + 2, DP_FIT_MAPS, table[0], &study->maps,
              error) ||
         !get(file, "/maps/kept", study->maps, 8, DP_FIT_MAPS, study->kept[0], &n, error) ||
+        !get(file, "/maps/equal", study->maps, DP_FIT_BINS, DP_FIT_MAPS, study->equal[0], &n,
+             error) ||
         !get(file, "/scores/share", 1, 8, 1, study->share, &one, error) ||
         !get(file, "/scores/density", 1, DP_FIT_BINS, 1, study->density, &one, error) ||
         !dp_h5_text(file, "/maps/table", "names", &names, error)) {

@@ -10,12 +10,12 @@
  * again, -INFINITY for none. */
 static double turning_point(int degree, const double *c)
 {
-    if (degree == 2) {
+    if (degree == 2 || (degree == 3 && c[3] == 0.0)) {
         return c[2] > 0.0 ? -c[1] / (2.0 * c[2]) : -INFINITY;
     }
     if (degree == 3) {
         const double inside = c[2] * c[2] - 3.0 * c[1] * c[3];
-        if (inside <= 0.0 || c[3] == 0.0) {
+        if (inside <= 0.0) {
             return -INFINITY;
         }
         const double a = (-c[2] + sqrt(inside)) / (3.0 * c[3]);
@@ -28,11 +28,34 @@ static double turning_point(int degree, const double *c)
 dp_fit_map dp_fit_map_of(int degree, const double *c)
 {
     dp_fit_map map = {.degree = degree, .c = {0}};
+    double rounded[DP_FIT_COEFFICIENTS] = {0};
     for (int i = 0; i <= degree; i++) {
         map.c[i] = (float)c[i];
+        rounded[i] = (double)map.c[i];
     }
-    map.floor = (float)turning_point(degree, c);
+    map.floor = (float)turning_point(degree, rounded);
     return map;
+}
+
+static double slope(const dp_fit_map *map, double x)
+{
+    return (double)map->c[1] + x * (2.0 * (double)map->c[2] + x * 3.0 * (double)map->c[3]);
+}
+
+bool dp_fit_monotone(const dp_fit_map *map)
+{
+    static const double top = 3.1699250014423126; /* log2 9: 6 max / 2^e is below 9 */
+    if (map->degree == 0 || (double)map->floor >= top) {
+        return true;
+    }
+    const double floor_at = (double)map->floor;
+    const double from = floor_at > -64.0 ? floor_at : -64.0;
+    /* The floor is a root of the slope rounded to f32. */
+    const double least = -1e-5;
+    const double c3 = (double)map->c[3];
+    const double turn = c3 != 0.0 ? -(double)map->c[2] / (3.0 * c3) : from;
+    const bool between = turn <= from || turn >= top || slope(map, turn) >= least;
+    return slope(map, from) >= least && slope(map, top) >= least && between;
 }
 
 double dp_fit_value(const dp_fit_map *map, double x)

@@ -14,7 +14,7 @@ static const double MIDPOINT[9] = {-INFINITY, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 
 
 typedef struct {
     double at;
-    int step; /* +1: a score starts to match, -1: it stops */
+    double step; /* +1: a score starts to match, -1: it stops */
 } breakpoint;
 
 static int by_place(const void *a, const void *b)
@@ -52,8 +52,8 @@ static void interval_of(const dp_fit_map *map, int index, double x, int ideal, d
     *high = own > 0.0 ? b : a;
 }
 
-bool dp_fit_plateau_find(const dp_fit_sample *sample, const dp_fit_map *map, int index, bool around,
-                         dp_fit_plateau *plateau, dp_error *error)
+bool dp_fit_plateau_find(const dp_fit_sample *sample, const uint32_t *weight, const dp_fit_map *map,
+                         int index, bool around, dp_fit_plateau *plateau, dp_error *error)
 {
     breakpoint *points = malloc((2 * sample->count + 1) * sizeof *points);
     if (points == NULL) {
@@ -64,14 +64,18 @@ bool dp_fit_plateau_find(const dp_fit_sample *sample, const dp_fit_map *map, int
     double count = 0.0;
     for (size_t i = 0; i < sample->count; i++) {
         double low, high;
+        const double w = weight != NULL ? (double)weight[sample->group[i]] : 1.0;
+        if (w == 0.0) {
+            continue;
+        }
         interval_of(map, index, sample->x[i], sample->ideal[i], &low, &high);
         if (low == -INFINITY) {
-            count += 1.0;
+            count += w;
         } else if (low < INFINITY) {
-            points[n++] = (breakpoint){low, 1};
+            points[n++] = (breakpoint){low, w};
         }
         if (high < INFINITY && low < INFINITY) {
-            points[n++] = (breakpoint){high, -1};
+            points[n++] = (breakpoint){high, -w};
         }
     }
     qsort(points, n, sizeof *points, by_place);
@@ -102,7 +106,7 @@ bool dp_fit_plateau_find(const dp_fit_sample *sample, const dp_fit_map *map, int
             break;
         }
         for (; i < n && points[i].at == from; i++) {
-            count += (double)points[i].step;
+            count += points[i].step;
         }
     }
     free(points);

@@ -72,7 +72,6 @@ static bool finish(dp_fit_rows *rows, const dp_attention *in, int threads, int f
     uint16_t *o = malloc(all * in->dim * sizeof *o);
     const bool good = o != NULL && dp_reference_bf16(in, threads, o, NULL, error);
     const size_t per_head = rows->count / rows->heads;
-    const size_t per_unit = (size_t)DP_FIT_GROUPS / (size_t)rows->units;
     for (size_t i = 0; good && i < rows->count; i++) {
         dp_fit_row *row = &rows->row[i];
         const size_t head = i / per_head;
@@ -82,8 +81,8 @@ static bool finish(dp_fit_rows *rows, const dp_attention *in, int threads, int f
         }
         row->unit = (int)(head % (size_t)rows->units);
         /* Rows of a head spread over the groups of its unit. */
-        row->group = (int)(((size_t)(first_unit + row->unit) * per_unit + i % per_unit) %
-                           (size_t)DP_FIT_GROUPS);
+        row->group = (first_unit + row->unit) * DP_FIT_UNIT_GROUPS +
+                     (int)(i % per_head) % DP_FIT_UNIT_GROUPS;
     }
     free(o);
     return good;

@@ -19,7 +19,7 @@ typedef struct {
 struct dp_fit_rows {
     dp_fit_rows *next; /* of another file */
     size_t count, keys, dim, heads;
-    int units; /* query heads, at most DP_FIT_GROUPS */
+    int units; /* query heads, at most 16 */
     dp_fit_row *row;
     float *store; /* raw and expected of all rows       */
     float *v;     /* [head][keys][dim], decoded         */

@@ -3,6 +3,7 @@
  * Scores to fit on: drawn, or taken from the oracle's own score stage.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/fit.h"
@@ -20,10 +21,17 @@ static bool grow(dp_fit_sample *sample, size_t more, dp_error *error)
     sample->x = x != NULL ? x : sample->x;
     uint8_t *ideal = realloc(sample->ideal, count);
     sample->ideal = ideal != NULL ? ideal : sample->ideal;
-    uint8_t *group = realloc(sample->group, count);
+    uint16_t *group = realloc(sample->group, count * sizeof *group);
     sample->group = group != NULL ? group : sample->group;
     return (x != NULL && ideal != NULL && group != NULL) ||
            dp_fail(error, "fit: not enough memory for %zu scores: use fewer rows", count);
+}
+
+/* x as it is judged: a multiple of 2^-22 not below -64, so that A x + B with a f32 A is exact in
+ * binary64 next to every midpoint. That is the last place of the kernels' own x near 2. */
+static double on_grid(double x)
+{
+    return fmax(nearbyint(x * 0x1p22) * 0x1p-22, -64.0);
 }
 
 /* One block: z in octaves, -INFINITY where masked. The exponent is floor(max + log2(4/3)) and a
@@ -40,21 +48,35 @@ static void add_block(dp_fit_sample *sample, const double *z, int group)
     const double up = log2(6.0) - floor(largest + log2(4.0 / 3.0));
     for (int i = 0; i < DP_BLOCK; i++) {
         if (isfinite(z[i])) {
-            const double x = z[i] + up;
+            const double x = on_grid(z[i] + up);
             sample->x[sample->count] = x;
             sample->ideal[sample->count] = (uint8_t)dp_fit_code(exp2(x));
-            sample->group[sample->count++] = (uint8_t)group;
+            sample->group[sample->count++] = (uint16_t)group;
         }
     }
 }
 
-static bool start(dp_fit_sample *sample, dp_error *error)
+/* Units of names "NAME h0", "NAME h1", ... */
+static bool add_units(dp_fit_sample *sample, const char *name, char kind, int units,
+                      dp_error *error)
 {
-    if (sample->unit == NULL) {
-        sample->groups = DP_FIT_GROUPS;
-        sample->unit = calloc(DP_FIT_GROUPS, sizeof *sample->unit);
+    const int all = sample->units + units;
+    if (all > DP_FIT_UNITS) {
+        return dp_fail(error, "fit: %d heads: at most %d can be told apart: give fewer files", all,
+                       DP_FIT_UNITS);
     }
-    return sample->unit != NULL || dp_fail(error, "fit: not enough memory");
+    dp_fit_unit *unit = realloc(sample->unit, (size_t)all * sizeof *unit);
+    if (unit == NULL) {
+        return dp_fail(error, "fit: not enough memory");
+    }
+    sample->unit = unit;
+    for (int u = 0; u < units; u++) {
+        (void)snprintf(unit[sample->units + u].text, sizeof unit->text, "%.30s %c%d", name, kind,
+                       u);
+    }
+    sample->units = all;
+    sample->groups = all * DP_FIT_UNIT_GROUPS;
+    return true;
 }
 
 bool dp_fit_sample_gaussian(dp_fit_sample *sample, const double *sigmas, size_t sigma_count,
@@ -62,7 +84,9 @@ bool dp_fit_sample_gaussian(dp_fit_sample *sample, const double *sigmas, size_t 
 {
     const size_t n = blocks * DP_BLOCK;
     float *drawn = malloc(n * sizeof *drawn);
-    if (drawn == NULL || !start(sample, error) || !grow(sample, n, error)) {
+    enum { QUARTERS = 4, GROUPS = QUARTERS * DP_FIT_UNIT_GROUPS };
+    if (drawn == NULL || !add_units(sample, "quarter", 'q', QUARTERS, error) ||
+        !grow(sample, n, error)) {
         free(drawn);
         return dp_fail(error, "fit: not enough memory for %zu blocks: use fewer", blocks);
     }
@@ -72,26 +96,21 @@ bool dp_fit_sample_gaussian(dp_fit_sample *sample, const double *sigmas, size_t 
         for (size_t i = 0; i < DP_BLOCK; i++) {
             z[i] = LOG2_E * sigmas[b % sigma_count] * (double)drawn[b * DP_BLOCK + i];
         }
-        add_block(sample, z, (int)(b / sigma_count % DP_FIT_GROUPS));
-    }
-    /* A fold a quarter of the groups: the blocks are alike, so this measures over-fitting. */
-    sample->units = 4;
-    for (int g = 0; g < DP_FIT_GROUPS; g++) {
-        sample->unit[g] = g % 4;
+        add_block(sample, z, (int)(b / sigma_count % GROUPS));
     }
     free(drawn);
     return true;
 }
 
 bool dp_fit_sample_attention(dp_fit_sample *sample, const dp_attend_inputs *inputs,
-                             const dp_direct_p *launch, size_t rows, bool outputs, dp_error *error)
+                             const dp_direct_p *launch, size_t rows, bool outputs, const char *name,
+                             dp_error *error)
 {
     dp_fit_rows *taken = NULL;
-    if (!start(sample, error) ||
-        !dp_fit_rows_take(inputs, launch, rows, sample->threads, sample->units, &taken, error)) {
+    if (!dp_fit_rows_take(inputs, launch, rows, sample->threads, sample->units, &taken, error)) {
         return false;
     }
-    bool good = true;
+    bool good = add_units(sample, name, 'h', taken->units, error);
     double z[DP_BLOCK];
     for (size_t r = 0; good && r < taken->count; r++) {
         const dp_fit_row *row = &taken->row[r];
@@ -104,10 +123,6 @@ bool dp_fit_sample_attention(dp_fit_sample *sample, const dp_attend_inputs *inpu
             add_block(sample, z, row->group);
         }
     }
-    for (size_t r = 0; r < taken->count; r++) {
-        sample->unit[taken->row[r].group] = sample->units + taken->row[r].unit;
-    }
-    sample->units += taken->units;
     if (good && outputs) {
         taken->next = sample->rows;
         sample->rows = taken;

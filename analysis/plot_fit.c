@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "analysis/fit.h"
+#include "analysis/fit_study.h"
 #include "analysis/plot.h"
 
 /* The landscape, one line a B, a blank line between lines: a b loss match mass. */
