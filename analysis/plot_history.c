@@ -17,7 +17,7 @@ enum { PANEL_COUNT = sizeof PANELS / sizeof PANELS[0] };
 
 typedef struct {
     dp_history history;
-    size_t *run;    /* of a row: rows of one time and label are one run */
+    size_t *run;    /* of a row: neighbours of one label (or time) are one run */
     size_t *series; /* of a row, in order of first appearance           */
     size_t runs, all_series;
     size_t *first_of_run, *first_of_series; /* a row each */
@@ -33,9 +33,10 @@ static void number_rows(drawn *d)
 {
     const dp_run_row *rows = d->history.rows;
     for (size_t i = 0; i < d->history.count; i++) {
-        const bool next = i == 0 || !same(&rows[i], &rows[i - 1], DP_RUN_TIME) ||
-                          !same(&rows[i], &rows[i - 1], DP_RUN_LABEL);
-        bool again = false; /* a series twice makes two runs of one time */
+        const bool next =
+            i == 0 || !same(&rows[i], &rows[i - 1], DP_RUN_LABEL) ||
+            (rows[i].text[DP_RUN_LABEL][0] == '\0' && !same(&rows[i], &rows[i - 1], DP_RUN_TIME));
+        bool again = false; /* a series twice makes two runs of one label */
         for (size_t k = i; !next && k-- > 0 && d->run[k] == d->runs - 1;) {
             again = again || (same(&rows[i], &rows[k], DP_RUN_SERIES) &&
                               same(&rows[i], &rows[k], DP_RUN_KIND));

@@ -298,6 +298,16 @@ START_TEST(plots)
     (void)scratch_text(scratch("plots/history_settings.gp"), text, sizeof text);
     ck_assert(strstr(text, "runs = 2\n") != NULL && strstr(text, "series = 2\n") != NULL);
     ck_assert(strstr(text, "failures = 1\n") != NULL);
+    /* Calls of one job are one run, the same series again is the next. */
+    ck_assert_int_eq(record(&run, dump, "--label job"), 0);
+    ck_assert_int_eq(record(&run, wrong, "--label job --time 2026-01-01"), 0);
+    run_directp(&run, line);
+    (void)scratch_text(scratch("plots/history_settings.gp"), text, sizeof text);
+    ck_assert(strstr(text, "runs = 3\n") != NULL);
+    ck_assert_int_eq(record(&run, dump, "--label job"), 0);
+    run_directp(&run, line);
+    (void)scratch_text(scratch("plots/history_settings.gp"), text, sizeof text);
+    ck_assert(strstr(text, "runs = 4\n") != NULL);
     if (system("command -v gnuplot >/dev/null") == 0) {
         (void)snprintf(line, sizeof line, "plot history '%s' -o '%s'", history, scratch("plots"));
         run_directp(&run, line);
