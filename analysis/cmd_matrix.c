@@ -32,18 +32,23 @@ static const dp_column COLUMNS[] = {{"section", NULL, -1},
                                     {"published_cosine", NULL, 6},
                                     {"published_rel_l2", NULL, 6}};
 
-static const char NOTES[] = "Sections: formats (N(0,1) inputs; published rows at 256 keys and 16 "
-                            "heads, 1024 and 24), g (the\n"
-                            "factor in the NVFP4 scale of P; published at 4096 keys, 24 heads, "
-                            "--random 0), density (native\n"
-                            "pairs of policy accurate; published at 4096 keys, 24 heads, --sms "
-                            "148), inputs (Q times 4 and\n"
-                            "10, an attention sink, mass in the tail, V of ones).\n"
-                            "lost_mass is 1 - mean output where V is 1; flushed and overflowed are "
-                            "shares of the blocks of P\n"
-                            "whose scale is 0 or above 448. direct-* rows are a reading of the "
-                            "published TK rows and agree\n"
-                            "statistically: analysis/MATRIX.md.";
+static const char NOTES[] =
+    "Sections: formats (N(0,1) inputs; published rows at 256 keys and 16 "
+    "heads, 1024 and 24), g (the\n"
+    "factor in the NVFP4 scale of P; published at 4096 keys, 24 heads, "
+    "--random 0), density (native\n"
+    "pairs of policy fast, stage 1; published at 4096 keys, 24 heads, --sms "
+    "148), inputs (Q times 4\n"
+    "and 10, an attention sink, mass in the tail, V of ones), overflow "
+    "(paths without a row maximum:\n"
+    "scales above 448, rows lost). With files, sections run on their "
+    "tensors instead; inputs and\n"
+    "overflow unless named.\n"
+    "lost_mass is 1 - mean output where V is 1; flushed and overflowed are "
+    "shares of the blocks of P\n"
+    "whose scale is 0, or above 448 before it is stored. direct-* rows are a reading of the "
+    "published TK rows and agree\n"
+    "statistically: analysis/MATRIX.md.";
 
 static bool parse(int *argc, char **argv, request *r, int *status)
 {
@@ -53,22 +58,23 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_INT("seq", &r->seq, 1, 1 << 17, "queries and keys"),
         DP_INT("heads", &r->heads, 1, 256, "heads"),
         DP_INT("dim", &r->dim, 1, 128, "head dimension"),
-        DP_TEXT("sections", &r->sections, "LIST", "of formats, g, density, inputs"),
+        DP_TEXT("sections", &r->sections, "LIST", "of formats, g, density, inputs, overflow"),
         DP_OUTPUT(&r->output, "write the table (HDF5) for directp plot matrix"),
         DP_THREADS(&r->threads),
         DP_JSON(&r->json),
         DP_CSV(&r->csv),
     };
     const dp_usage usage = {.verb = "matrix",
-                            .operands = "",
+                            .operands = "[IN.h5...]",
                             .summary = "Run formats and routes on the same inputs and print their "
                                        "errors against BF16 attention, with published rows.",
                             .notes = NOTES,
                             .example =
                                 "directp matrix -o matrix.h5 && directp plot matrix matrix.h5\n"
-                                "directp matrix --sections formats --seq 1024 --heads 24",
+                                "directp matrix --sections formats --seq 1024 --heads 24\n"
+                                "directp matrix data/real/*.h5 --sections overflow",
                             .least = 0,
-                            .most = 0,
+                            .most = 1024,
                             .options = options,
                             .count = sizeof options / sizeof options[0]};
     *status = dp_options_parse(&usage, argc, argv);
@@ -104,12 +110,8 @@ static void add_row(dp_report *report, const dp_matrix_row *row)
 
 int dp_cmd_matrix(int argc, char **argv)
 {
-    request r = {.seed = 20260814,
-                 .sms = 152,
-                 .seq = 1024,
-                 .heads = 4,
-                 .dim = 128,
-                 .sections = "formats,g,density,inputs"};
+    request r = {
+        .seed = 20260814, .sms = 152, .seq = 1024, .heads = 4, .dim = 128, .sections = NULL};
     int status = 0;
     if (!parse(&argc, argv, &r, &status)) {
         return status;
@@ -119,9 +121,14 @@ int dp_cmd_matrix(int argc, char **argv)
                         .sms = (int)r.sms,
                         .seq = (size_t)r.seq,
                         .heads = (size_t)r.heads,
-                        .dim = (size_t)r.dim};
+                        .dim = (size_t)r.dim,
+                        .files = (const char *const *)argv + 1,
+                        .file_count = (size_t)argc - 1};
+    const char *sections = r.sections != NULL      ? r.sections
+                           : matrix.file_count > 0 ? "inputs,overflow"
+                                                   : "formats,g,density,inputs,overflow";
     bool good = dp_style_of(r.json, r.csv, &r.style, &error) &&
-                dp_matrix_run(&matrix, r.sections, (int)r.threads, &error);
+                dp_matrix_run(&matrix, sections, (int)r.threads, &error);
     dp_report *report = good ? dp_report_new("Operators against BF16 attention", COLUMNS,
                                              sizeof COLUMNS / sizeof COLUMNS[0])
                              : NULL;

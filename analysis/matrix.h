@@ -12,14 +12,14 @@ enum { DP_MATRIX_NAME = 40 };
 
 /* One operator on one input. */
 typedef struct {
-    char section[16]; /* formats, g, density, inputs */
-    char input[16];
+    char section[16]; /* formats, g, density, inputs, overflow */
+    char input[DP_MATRIX_NAME];
     char name[DP_MATRIX_NAME]; /* route or policy */
     double parameter;          /* G or density; NaN: none */
     dp_attend_metrics metrics;
     double lost_mass;  /* 1 - mean output where V is 1; NaN elsewhere   */
     double flushed;    /* share of P blocks whose scale became 0; NaN for policies */
-    double overflowed; /* share of P blocks with a scale above 448; NaN for policies */
+    double overflowed; /* share of P blocks with a scale above 448 before it is stored; as above */
     double published_cosine, published_rel_l2; /* NaN: no such row */
 } dp_matrix_row;
 
@@ -29,9 +29,12 @@ typedef struct {
     uint64_t seed;
     int sms;
     size_t seq, heads, dim;
+    const char *const *files; /* tensors instead of drawn ones; not saved */
+    size_t file_count;
 } dp_matrix;
 
-/* Draw Q, K, V and run the sections named in the list ("formats,g,density,inputs"). */
+/* Run the sections named in the list ("formats,g,density,inputs,overflow") on drawn Q, K and V, or
+ * each on every file. */
 bool dp_matrix_run(dp_matrix *matrix, const char *sections, int threads, dp_error *error);
 void dp_matrix_free(dp_matrix *matrix);
 bool dp_matrix_save(const dp_matrix *matrix, const char *path, dp_error *error);

@@ -4,6 +4,8 @@
  */
 #include "analysis/matrix.h"
 
+#include <math.h>
+
 #define MATRIX 20260814, 152
 #define SWEEP  0, 152, 4096, 24
 
@@ -24,25 +26,31 @@ static const dp_matrix_published ROWS[] = {
     {"matrix", "HAO NV/FP8", "hao-nv-fp8", 0, MATRIX, 1024, 24, 0.989974, 0.141526, 0.007303},
     {"matrix", "fast", "fast", 0, MATRIX, 1024, 24, 0.943870, 0.336680, 0.017374},
     {"matrix", "accurate", "accurate", 0, MATRIX, 1024, 24, 0.951797, 0.327066, 0.016878},
-    {"g-sweep", "NV/NV", "stabilised", 1, SWEEP, 0.981250703, 0.194010243, 0.004978408},
-    {"g-sweep", "NV/NV", "stabilised", 2, SWEEP, 0.981295228, 0.193767980, 0.004972191},
-    {"g-sweep", "NV/NV", "stabilised", 16, SWEEP, 0.981298447, 0.193749964, 0.004971729},
-    {"g-sweep", "NV/NV", "stabilised", 256, SWEEP, 0.981298447, 0.193749964, 0.004971729},
-    {"g-sweep", "NV/NV", "stabilised", 320, SWEEP, 0.981422722, 0.192460001, 0.004938628},
-    {"g-sweep", "NV/NV", "stabilised", 384, SWEEP, 0.981415391, 0.192760497, 0.004946338},
-    {"g-sweep", "NV/NV", "stabilised", 448, SWEEP, 0.981414318, 0.192405358, 0.004937225},
-    {"g-sweep", "NV/NV", "stabilised", 2688, SWEEP, 0.981409609, 0.192793190, 0.004947178},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 1, SWEEP, 0.973014712, 0.232443854, 0.005964635},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 2, SWEEP, 0.973044395, 0.232329547, 0.005961702},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 16, SWEEP, 0.973046184, 0.232323334, 0.005961542},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 256, SWEEP, 0.973046184, 0.232323334, 0.005961542},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 320, SWEEP, 0.972753763, 0.234221503, 0.006010251},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 384, SWEEP, 0.972928643, 0.233190939, 0.005983806},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 448, SWEEP, 0.972667277, 0.234704986, 0.006022657},
-    {"g-sweep", "MX/NV", "stabilised-mx-nv", 2688, SWEEP, 0.972926736, 0.233176261, 0.005983429},
-    {"density", "accurate", "accurate", 1, 20260814, 148, 4096, 24, 0.947037, 0.325258, 0.008442},
-    {"density", "accurate", "accurate", 2, 20260814, 148, 4096, 24, 0.950069, 0.314812, 0.008171},
-    {"density", "accurate", "accurate", 4, 20260814, 148, 4096, 24, 0.956047, 0.294037, 0.007632},
+    {"g-sweep", "HAO NV/NV", "hao-nv-nv", 0, SWEEP, 0.981414557, 0.192766950, NAN},
+    {"g-sweep", "shiftless", "direct-nv-nv", 0, SWEEP, 0.961779, 0.279944, NAN},
+    {"g-sweep", "NV/NV", "g-nv-nv", 1, SWEEP, 0.981250703, 0.194010243, 0.004978408},
+    {"g-sweep", "NV/NV", "g-nv-nv", 2, SWEEP, 0.981295228, 0.193767980, 0.004972191},
+    {"g-sweep", "NV/NV", "g-nv-nv", 16, SWEEP, 0.981298447, 0.193749964, 0.004971729},
+    {"g-sweep", "NV/NV", "g-nv-nv", 256, SWEEP, 0.981298447, 0.193749964, 0.004971729},
+    {"g-sweep", "NV/NV", "g-nv-nv", 320, SWEEP, 0.981422722, 0.192460001, 0.004938628},
+    {"g-sweep", "NV/NV", "g-nv-nv", 384, SWEEP, 0.981415391, 0.192760497, 0.004946338},
+    {"g-sweep", "NV/NV", "g-nv-nv", 448, SWEEP, 0.981414318, 0.192405358, 0.004937225},
+    {"g-sweep", "NV/NV", "g-nv-nv", 2688, SWEEP, 0.981409609, 0.192793190, 0.004947178},
+    {"g-sweep", "MX/NV", "g-mx-nv", 1, SWEEP, 0.973014712, 0.232443854, 0.005964635},
+    {"g-sweep", "MX/NV", "g-mx-nv", 2, SWEEP, 0.973044395, 0.232329547, 0.005961702},
+    {"g-sweep", "MX/NV", "g-mx-nv", 16, SWEEP, 0.973046184, 0.232323334, 0.005961542},
+    {"g-sweep", "MX/NV", "g-mx-nv", 256, SWEEP, 0.973046184, 0.232323334, 0.005961542},
+    {"g-sweep", "MX/NV", "g-mx-nv", 320, SWEEP, 0.972753763, 0.234221503, 0.006010251},
+    {"g-sweep", "MX/NV", "g-mx-nv", 384, SWEEP, 0.972928643, 0.233190939, 0.005983806},
+    {"g-sweep", "MX/NV", "g-mx-nv", 416, SWEEP, 0.973068535, NAN, NAN},
+    {"g-sweep", "MX/NV", "g-mx-nv", 448, SWEEP, 0.972667277, 0.234704986, 0.006022657},
+    {"g-sweep", "MX/NV", "g-mx-nv", 2688, SWEEP, 0.972926736, 0.233176261, 0.005983429},
+    {"density", "TK NV/MX, native EX2", "fast", 1, 20260814, 148, 4096, 24, 0.947037, 0.325258,
+     0.008442},
+    {"density", "TK NV/MX, native EX2", "fast", 2, 20260814, 148, 4096, 24, 0.950069, 0.314812,
+     0.008171},
+    {"density", "TK NV/MX, native EX2", "fast", 4, 20260814, 148, 4096, 24, 0.956047, 0.294037,
+     0.007632},
 };
 
 size_t dp_matrix_published_count(void)

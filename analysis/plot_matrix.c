@@ -19,8 +19,144 @@ static int family(const char *name)
     return strcmp(name, "duda") == 0 || strcmp(name, "modelopt") == 0 ? 9 : 10;
 }
 
-/* 1 - cosine, relL2, family, finite, name; one block an input. Points without a finite row are
- * listed beside the plane. */
+/* The k-th input, in the order of the rows; NULL after the last. */
+static const char *input_at(const dp_matrix *m, size_t k)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        bool before = false;
+        for (size_t j = 0; j < i; j++) {
+            before = before || strcmp(m->rows[j].input, m->rows[i].input) == 0;
+        }
+        if (!before && seen++ == k) {
+            return m->rows[i].input;
+        }
+    }
+    return NULL;
+}
+
+/* A point of the plane: no sweep, no lost mass, and not what another section measured already. */
+static bool in_plane(const dp_matrix *m, size_t i, const char *input)
+{
+    const dp_matrix_row *row = &m->rows[i];
+    if (strcmp(row->input, input) != 0 || !isnan(row->parameter) || !isnan(row->lost_mass)) {
+        return false;
+    }
+    for (size_t j = 0; j < i; j++) {
+        if (strcmp(m->rows[j].input, input) == 0 && isnan(m->rows[j].parameter) &&
+            strcmp(m->rows[j].name, row->name) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the labels of a panel ------------------------------------------------------------------ */
+
+enum { POINTS = 128, WIDE = 500, HIGH = 430 }; /* a panel in pixels, nearly */
+#define X_LOW  8e-4
+#define X_HIGH 1.3
+#define Y_LOW  0.035
+#define Y_HIGH 2.3
+
+typedef struct {
+    const dp_matrix_row *row;
+    double x, y;           /* data */
+    double px, py, lx, ly; /* pixels: the point, the middle of its label */
+} plane_point;
+
+static double fraction(double v, double low, double high)
+{
+    return (log10(v) - log10(low)) / (log10(high) - log10(low));
+}
+
+static double value_at(double pixels, double size, double low, double high)
+{
+    return low * pow(high / low, pixels / size);
+}
+
+/* Is a label at (x, y) clear of the points, of the labels of the first `n`, and inside? */
+static bool is_clear(const plane_point *points, int count, int n, double x, double y)
+{
+    bool clear = x > 8 && x < WIDE - 8 && y > 8 && y < HIGH - 8;
+    for (int i = 0; clear && i < count; i++) {
+        clear = fabs(points[i].px - x) > 11 || fabs(points[i].py - y) > 9;
+        clear = clear && (i >= n || fabs(points[i].lx - x) > 15 || fabs(points[i].ly - y) > 12);
+    }
+    return clear;
+}
+
+/* Every label beside its point, as near as the others leave room. */
+static void place_labels(plane_point *points, int count)
+{
+    for (int n = 0; n < count; n++) {
+        plane_point *p = &points[n];
+        p->lx = p->px + 14;
+        p->ly = p->py;
+        bool found = false;
+        for (double radius = 15; !found && radius < 160; radius += 9) {
+            for (int turn = 0; !found && turn < 24; turn++) {
+                /* first across the diagonal on which the points lie */
+                const double angle = -0.7854 + (turn % 2 == 0 ? 0.0 : 3.1416) +
+                                     (turn / 2 % 2 == 0 ? 1 : -1) * (turn / 4) * 0.2618;
+                const double x = p->px + radius * cos(angle);
+                const double y = p->py + radius * sin(angle);
+                found = is_clear(points, count, n, x, y);
+                p->lx = found ? x : p->lx;
+                p->ly = found ? y : p->ly;
+            }
+        }
+    }
+}
+
+static int collect(const dp_matrix *m, const char *input, plane_point *points)
+{
+    int count = 0;
+    for (size_t i = 0; i < m->count && count < POINTS; i++) {
+        plane_point p = {.row = &m->rows[i], .y = 0.0};
+        if (!in_plane(m, i, input) ||
+            dp_plot_point(1.0 - p.row->metrics.cosine, 1e-3, &p.x) == DP_POINT_RUG ||
+            dp_plot_point(p.row->metrics.rel_l2, 0.04, &p.y) == DP_POINT_RUG) {
+            continue;
+        }
+        p.y = p.y < MOST ? p.y : MOST;
+        p.px = WIDE * fraction(p.x, X_LOW, X_HIGH);
+        p.py = HIGH * fraction(p.y, Y_LOW, Y_HIGH);
+        int at = count++;
+        for (; at > 0 && points[at - 1].row->metrics.rel_l2 > p.row->metrics.rel_l2; at--) {
+            points[at] = points[at - 1];
+        }
+        points[at] = p;
+    }
+    place_labels(points, count);
+    return count;
+}
+
+/* The list beside a panel, best first. */
+static bool write_list(const dp_plot_request *request, size_t panel, const plane_point *points,
+                       int count, dp_error *error)
+{
+    char name[64];
+    dp_plot_file list;
+    (void)snprintf(name, sizeof name, "matrix_list_%zu.gp", panel);
+    if (!dp_plot_open(&list, request, name, error)) {
+        return false;
+    }
+    const double step = count > 24 ? 1.02 / count : 0.0425;
+    for (int i = 0; i < count; i++) {
+        const dp_matrix_row *row = points[i].row;
+        (void)fprintf(list.stream,
+                      "set label %d \"%d  %s  %.4g%s\" at graph 1.02, graph %.4f font \",8\" "
+                      "tc rgb color[%d]\n",
+                      i + 1, i + 1, row->name, row->metrics.rel_l2,
+                      row->metrics.nonfinite_rows > 0 ? "  (rows not finite)" : "", 1.0 - step * i,
+                      family(row->name));
+    }
+    return dp_plot_close(&list, true, error);
+}
+
+/* One block an input: 1 - cosine, relative L2, slope, family, number, name, the same as published,
+ * where the number stands. Points without a finite row are left out. */
 static bool write_plane(const dp_plot_request *request, const dp_matrix *m, dp_error *error)
 {
     dp_plot_file file;
@@ -28,42 +164,22 @@ static bool write_plane(const dp_plot_request *request, const dp_matrix *m, dp_e
         return false;
     }
     (void)fputs("# 1-cosine rel_l2 slope family number name published_1-cosine "
-                "published_rel_l2\n",
+                "published_rel_l2 label_x label_y\n",
                 file.stream);
-    for (size_t k = 0; k < dp_matrix_input_count(); k++) {
-        char name[64];
-        dp_plot_file list;
-        int number = 0;
-        (void)snprintf(name, sizeof name, "matrix_list_%zu.gp", k + 1);
-        if (!dp_plot_open(&list, request, name, error)) {
-            return dp_plot_close(&file, false, error);
+    const char *input;
+    for (size_t k = 0; (input = input_at(m, k)) != NULL; k++) {
+        plane_point points[POINTS];
+        const int count = collect(m, input, points);
+        (void)fprintf(file.stream, "%s\"%s\"\n", k > 0 ? "\n\n" : "", input);
+        for (int i = 0; i < count; i++) {
+            const plane_point *p = &points[i];
+            (void)fprintf(file.stream, "%.9g %.9g %.6g %d %d \"%s\" %.9g %.9g %.6g %.6g\n", p->x,
+                          p->y, p->row->metrics.slope, family(p->row->name), i + 1, p->row->name,
+                          1.0 - p->row->published_cosine, p->row->published_rel_l2,
+                          value_at(p->lx, WIDE, X_LOW, X_HIGH),
+                          value_at(p->ly, HIGH, Y_LOW, Y_HIGH));
         }
-        (void)fprintf(file.stream, "%s\"%s\"\n", k > 0 ? "\n\n" : "", dp_matrix_input_name(k));
-        for (size_t i = 0; i < m->count; i++) {
-            const dp_matrix_row *row = &m->rows[i];
-            if (strcmp(row->input, dp_matrix_input_name(k)) != 0 || !isnan(row->parameter) ||
-                !isnan(row->lost_mass)) {
-                continue;
-            }
-            double x;
-            double y = 0.0;
-            const bool bad = dp_plot_point(1.0 - row->metrics.cosine, 1e-3, &x) == DP_POINT_RUG ||
-                             dp_plot_point(row->metrics.rel_l2, 0.04, &y) == DP_POINT_RUG;
-            y = y < MOST ? y : MOST;
-            if (!bad) {
-                number++;
-                (void)fprintf(file.stream, "%.9g %.9g %.6g %d %d \"%s\" %.9g %.9g\n", x, y,
-                              row->metrics.slope, family(row->name), number, row->name,
-                              1.0 - row->published_cosine, row->published_rel_l2);
-                (void)fprintf(list.stream,
-                              "set label %d \"%d  %s  %.4g%s\" at graph 1.02, graph %.4f font "
-                              "\",8\"\n",
-                              number, number, row->name, row->metrics.rel_l2,
-                              row->metrics.nonfinite_rows > 0 ? "  (rows not finite)" : "",
-                              1.0 - 0.044 * (number - 1));
-            }
-        }
-        if (!dp_plot_close(&list, true, error)) {
+        if (!write_list(request, k + 1, points, count, error)) {
             return dp_plot_close(&file, false, error);
         }
     }
@@ -72,7 +188,7 @@ static bool write_plane(const dp_plot_request *request, const dp_matrix *m, dp_e
 
 static bool write_sweep(const dp_plot_request *request, const dp_matrix *m, dp_error *error)
 {
-    static const char *const names[3] = {"stabilised", "stabilised-mx-nv", "accurate"};
+    static const char *const names[3] = {"g-nv-nv", "g-mx-nv", "fast"};
     dp_plot_file file;
     if (!dp_plot_open(&file, request, "matrix_sweep.dat", error)) {
         return false;
@@ -101,11 +217,12 @@ static bool write_mass(const dp_plot_request *request, const dp_matrix *m, size_
     }
     *count = 0;
     (void)fputs("# name lost_mass; a block an input\n", file.stream);
-    for (size_t k = 0; k < dp_matrix_input_count(); k++) {
+    const char *input;
+    for (size_t k = 0; (input = input_at(m, k)) != NULL; k++) {
         size_t here = 0;
         for (size_t i = 0; i < m->count; i++) {
             const dp_matrix_row *row = &m->rows[i];
-            if (strcmp(row->input, dp_matrix_input_name(k)) == 0 && !isnan(row->lost_mass)) {
+            if (strcmp(row->input, input) == 0 && !isnan(row->lost_mass)) {
                 (void)fprintf(file.stream, "%s\"%s\" %.9g\n", here == 0 && *count > 0 ? "\n\n" : "",
                               row->name, row->lost_mass);
                 here++;
@@ -118,13 +235,11 @@ static bool write_mass(const dp_plot_request *request, const dp_matrix *m, size_
 
 static bool has_input(const dp_matrix *m, const char *input)
 {
+    bool found = false;
     for (size_t i = 0; i < m->count; i++) {
-        if (strcmp(m->rows[i].input, input) == 0 && isnan(m->rows[i].parameter) &&
-            isnan(m->rows[i].lost_mass)) {
-            return true;
-        }
+        found = found || in_plane(m, i, input);
     }
-    return false;
+    return found;
 }
 
 static bool write_settings(const dp_plot_request *request, const dp_matrix *m, size_t mass,
@@ -145,9 +260,14 @@ static bool write_settings(const dp_plot_request *request, const dp_matrix *m, s
                   "sweep_g = %d\nsweep_density = %d\nmass = %zu\ninputs = \"",
                   m->seq, m->heads, m->dim, (unsigned long long)m->seed, sweeps[0], sweeps[1],
                   mass);
-    for (size_t k = 0; k < dp_matrix_input_count(); k++) {
-        (void)fprintf(file.stream, "%s%s", k > 0 ? " " : "",
-                      has_input(m, dp_matrix_input_name(k)) ? dp_matrix_input_name(k) : "-");
+    const char *input;
+    for (size_t k = 0; (input = input_at(m, k)) != NULL; k++) {
+        char word[DP_MATRIX_NAME];
+        (void)snprintf(word, sizeof word, "%s", has_input(m, input) ? input : "-");
+        for (char *c = word; *c != '\0'; c++) {
+            *c = *c == ' ' || *c == '"' ? '_' : *c;
+        }
+        (void)fprintf(file.stream, "%s%s", k > 0 ? " " : "", word);
     }
     (void)fputs("\"\n", file.stream);
     return dp_plot_close(&file, true, error);
@@ -158,8 +278,9 @@ static void list_pictures(const char *folder, const dp_matrix *m, size_t mass)
 {
     bool plane = false;
     bool sweep = false;
-    for (size_t k = 0; k < dp_matrix_input_count(); k++) {
-        plane = plane || has_input(m, dp_matrix_input_name(k));
+    const char *input;
+    for (size_t k = 0; (input = input_at(m, k)) != NULL; k++) {
+        plane = plane || has_input(m, input);
     }
     for (size_t i = 0; i < m->count; i++) {
         sweep = sweep || strcmp(m->rows[i].section, "g") == 0 ||

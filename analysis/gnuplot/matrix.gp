@@ -3,8 +3,9 @@
 # `directp plot matrix --reset` brings the original back.
 load "matrix_settings.gp"
 set encoding utf8
-array color[10] = ["#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#7f7f7f", "#9467bd", "#e377c2", \
-                   "#17becf", "#bcbd22", "#000000"]
+array color[10] = [0xd62728, 0x1f77b4, 0x2ca02c, 0xff7f0e, 0x7f7f7f, 0x9467bd, 0xe377c2, 0x17becf, \
+                   0x9a9b1a, 0x000000]
+of_family(f) = color[int(f)]
 shown = 0
 do for [k = 1:words(inputs)] { shown = shown + (word(inputs, k) ne "-") }
 
@@ -33,16 +34,18 @@ if (shown > 0) {
       set title "input: " . word(inputs, k)
       set xlabel "1 - cosine (below 1e-3: at 1e-3)"
       set ylabel "relative L2 (kept within 0.04 and 2)"
+      # Numbers are placed for these ranges: see plot_matrix.c.
       set yrange [0.035:2.3]
       set xrange [0.0008:1.3]
       unset label
       load sprintf("matrix_list_%d.gp", k)
-      plot "matrix_plane.dat" index k - 1 skip 1 using 1:2:(int(column(4))) with points pt 7 ps 1.2 \
-             lc variable notitle, \
-           "matrix_plane.dat" index k - 1 skip 1 using 7:8:(int(column(4))) with points pt 6 ps 2 \
-             lw 2 lc variable notitle, \
-           "matrix_plane.dat" index k - 1 skip 1 using 1:2:5 with labels \
-             left offset 0.8,0 font ",8" notitle
+      plot "matrix_plane.dat" index k - 1 skip 1 using 1:2:(of_family($4)) with points pt 7 ps 1 \
+             lc rgb variable notitle, \
+           "matrix_plane.dat" index k - 1 skip 1 using 7:8:(of_family($4)) with points pt 6 ps 2 \
+             lw 2 lc rgb variable notitle, \
+           "matrix_plane.dat" index k - 1 skip 1 using 1:2:($9-$1):($10-$2) with vectors nohead \
+             lw 0.6 lc rgb "#999999" notitle, \
+           "matrix_plane.dat" index k - 1 skip 1 using 9:10:5 with labels center font ",8" notitle
     }
   }
   unset multiplot
@@ -71,7 +74,7 @@ if (sweep_g + sweep_density > 0) {
     unset logscale x
   }
   if (sweep_density > 0) {
-    set title "Native EX2 density, policy accurate"
+    set title "Native EX2 density in stage 1, policy fast"
     set xlabel "density: 4 d of 16 pairs"
     plot "matrix_sweep.dat" index 2 skip 1 using 1:2 with linespoints pt 7 lc rgb "#2ca02c" title "measured", \
          "matrix_sweep.dat" index 2 skip 1 using 1:3 with points pt 6 ps 2 lc rgb "#2ca02c" title "published"

@@ -9,7 +9,7 @@
 
 #include "formats/error.h"
 
-enum { DP_FIELD_CHOICES = 8 };
+enum { DP_FIELD_CHOICES = 16 };
 
 typedef enum {
     DP_FIELD_BOOL,

@@ -396,7 +396,8 @@ static dp_route_stats collect(const route_run *run, int threads, bool good, dp_e
 
 static void describe(route_run *run, const dp_attention *in, const dp_route *route)
 {
-    run->dim = (in->dim + 31) / 32 * 32;
+    const bool fold = route->qk == DP_OPERAND_NVFP4_K64;
+    run->dim = fold ? DP_HEAD_DIM : (in->dim + 31) / 32 * 32;
     run->tile = dp_route_tile_keys(route);
     run->tiles = (in->keys + run->tile - 1) / run->tile;
     run->has_tail = route->residual && in->keys % run->tile != 0;

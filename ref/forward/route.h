@@ -22,6 +22,7 @@ typedef enum {
     DP_OPERAND_MXFP4,     /* E2M1, E8M0 amplitude per 32, as V of Direct-P (value code/6) */
     DP_OPERAND_E4M3_SM90, /* plain E4M3 through wgmma (Hopper)                       */
     DP_OPERAND_E4M3_SM89, /* plain E4M3 through mma.sync (Ada)                       */
+    DP_OPERAND_NVFP4_K64, /* Q and K only: NVFP4, blocks 64 features apart share a scale [R1] */
     DP_OPERAND_INT8       /* Q and K only: one f32 scale a group of rows, exact s32 sums [R9] */
 } dp_operand_format;
 

@@ -6,6 +6,7 @@
 #include "formats/bf16.h"
 #include "formats/e2m1.h"
 #include "formats/e4m3.h"
+#include "formats/fold64.h"
 #include "formats/preset.h"
 
 const dp_mma_desc *dp_operand_instruction(dp_operand_format format)
@@ -25,6 +26,7 @@ const dp_mma_desc *dp_operand_instruction(dp_operand_format format)
         return dp_mma_find("tcgen05.mma.kind::mxf8f6f4.block32.ue8m0", "e4m3", "e4m3", "f32",
                            "sm_100a");
     case DP_OPERAND_NVFP4:
+    case DP_OPERAND_NVFP4_K64:
         return dp_mma_find("tcgen05.mma.kind::mxf4nvf4.block16.ue4m3", "e2m1", "e2m1", "f32",
                            "sm_100a");
     default:
@@ -53,6 +55,7 @@ size_t dp_operand_scales(dp_operand_format format, size_t count)
 {
     switch (format) {
     case DP_OPERAND_NVFP4:
+    case DP_OPERAND_NVFP4_K64:
         return count / 16;
     case DP_OPERAND_MXFP8:
     case DP_OPERAND_MXFP4:
@@ -66,6 +69,7 @@ static const char *preset_of(dp_operand_format format)
 {
     switch (format) {
     case DP_OPERAND_NVFP4:
+    case DP_OPERAND_NVFP4_K64:
         return "HAO:nvfp4";
     case DP_OPERAND_MXFP8:
         return "PTX:mxfp8-e4m3";
@@ -136,6 +140,10 @@ static bool quantize_rows(dp_operand_format format, bool fake, const float *x, s
         const float *from = x + (ptrdiff_t)row * row_stride;
         if (scales == 0) {
             plain_row(format, from, col_stride, cols, payload + row * bytes);
+            continue;
+        }
+        if (format == DP_OPERAND_NVFP4_K64) {
+            dp_fold64_row(from, 1.0f, DP_SUM_TREE, payload + row * bytes, scale + row * scales, NULL);
             continue;
         }
         uint8_t *to = fake ? codes : payload + row * bytes;

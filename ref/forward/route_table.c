@@ -50,7 +50,9 @@
 #define SHIFTLESS(block_rule, ...)                                                                 \
     .rule = block_rule, .sum = DP_SUM_REPRESENTED, .ascending = true,                              \
     .direct = {.shiftless = true, __VA_ARGS__}
-#define AFFINE .degree = 1, .map = {0.92083546f, 1.62330034f}
+/* The historical map of the report, and the one its search with exact denominators ended at. */
+#define AFFINE_OLD .degree = 1, .map = {0.92083546f, 1.62330034f}
+#define AFFINE     .degree = 1, .map = {1.22f, 1.5f}
 #define QUADRATIC                                                                                  \
     .degree = 2, .map = {0.879341148f, 0.926581374f, 0.335717889f}, .map_floor = -1.38f
 #define CUBIC .degree = 3, .map = {0.99202336f, 0.63145205f, 0.28625049f, 0.07839806f}
@@ -194,6 +196,12 @@ static const dp_route ROUTES[] = {
      NV_NV,
      STABILISED},
     {.name = "stabilised-mx-nv", .provenance = "stabilised with MXFP4 Q and K", MX_NV, STABILISED},
+    {.name = "g-nv-nv",
+     .provenance = REPORT "sweep of G: exact maximum, G times amax/6 of P in (0, 1], unrounded "
+                          "denominator",
+     NV_NV,
+     .rule = DP_P_LOG2},
+    {.name = "g-mx-nv", .provenance = "the same with MXFP4 Q and K", MX_NV, .rule = DP_P_LOG2},
     {.name = "stabilised-nv-mx",
      .provenance = "stabilised with MXFP4 P and V",
      NV_MX,
@@ -233,23 +241,28 @@ static const dp_route ROUTES[] = {
      .provenance = "the parabola of policy quadratic for 2^x",
      NV_NV,
      SHIFTLESS(DP_P_LOG2, QUADRATIC)},
-    {.name = "direct-nv-nv",
-     .provenance = "a reading of TK NV/NV: shiftless, NVFP4 P, the historical affine map of the "
-                   "report",
+    {.name = "shiftless-nv-nv-affine",
+     .provenance = REPORT "the historical affine map for 2^x",
      NV_NV,
-     SHIFTLESS(DP_P_LOG2, AFFINE)},
+     SHIFTLESS(DP_P_LOG2, AFFINE_OLD)},
+    {.name = "direct-nv-nv",
+     .provenance =
+         "a reading of TK NV/NV: shiftless, NVFP4 P, affine map, the denominator from 8 of "
+         "32 keys",
+     NV_NV,
+     SHIFTLESS(DP_P_LOG2, AFFINE, .sampled_words = 1)},
     {.name = "direct-mx-nv",
      .provenance = "the same with MXFP4 Q and K",
      MX_NV,
-     SHIFTLESS(DP_P_LOG2, AFFINE)},
+     SHIFTLESS(DP_P_LOG2, AFFINE, .sampled_words = 1)},
     {.name = "direct-nv-mx",
      .provenance = "the same with MXFP4 P and V",
      NV_MX,
-     SHIFTLESS(DP_P_LOG2_NEAR, AFFINE)},
+     SHIFTLESS(DP_P_LOG2_NEAR, AFFINE, .sampled_words = 1)},
     {.name = "direct-mx-mx",
      .provenance = "the same with MXFP4 throughout",
      MX_MX,
-     SHIFTLESS(DP_P_LOG2_NEAR, AFFINE)},
+     SHIFTLESS(DP_P_LOG2_NEAR, AFFINE, .sampled_words = 1)},
 };
 
 #define ROUTE_COUNT (sizeof ROUTES / sizeof ROUTES[0])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Formats side by side. Quick: the published matrix at 256 keys, what each input does, the file.
- * With the argument "slow": 1024 keys and 24 heads, and the sweep of G at 4096 keys.
+ * With the argument "slow": 1024 keys and 24 heads; the sweep of G and the densities at 4096 keys.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,34 @@ static const dp_matrix_row *row_of(const dp_matrix *m, const char *input, const 
     return NULL;
 }
 
-/* Rows whose rules are known repeat their digits; the TK rows only come near (MATRIX.md). */
+/* How far a reading of rows whose build is not published may be off: MATRIX.md, measured, plus a
+ * tenth. Relative L2 is relative to the printed one. */
+typedef struct {
+    const char *name;
+    double cosine, rel_l2;
+} reading;
+
+static const reading AT_256[] = {{"direct-nv-nv", 0.0031, 0.0197},
+                                 {"direct-mx-nv", 0.0007, 0.0052},
+                                 {"direct-nv-mx", 0.0018, 0.0592},
+                                 {"direct-mx-mx", 0.0010, 0.0252}};
+static const reading AT_1024[] = {{"direct-nv-nv", 0.0040, 0.0250},
+                                  {"direct-mx-nv", 0.0015, 0.0150},
+                                  {"direct-nv-mx", 0.0062, 0.1000},
+                                  {"direct-mx-mx", 0.0090, 0.0600}};
+
+static const reading *reading_of(const char *name)
+{
+    const reading *readings = slow ? AT_1024 : AT_256;
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(readings[i].name, name) == 0) {
+            return &readings[i];
+        }
+    }
+    return NULL;
+}
+
+/* Rows whose rules are known repeat their digits, the readings only come near. */
 static void compare_matrix(const dp_matrix *m)
 {
     dp_tally tally = {0};
@@ -42,12 +69,14 @@ static void compare_matrix(const dp_matrix *m)
         if (isnan(r->published_rel_l2)) {
             continue;
         }
-        const bool reading = strncmp(r->name, "direct-", 7) == 0;
-        const double bound = reading ? 0.12 * r->published_rel_l2 : 1e-5;
+        const reading *known = reading_of(r->name);
         const double off = fabs(r->metrics.rel_l2 - r->published_rel_l2);
-        printf("%s %.6f published %.6f\n", r->name, r->metrics.rel_l2, r->published_rel_l2);
-        if (!dp_tally_check(&tally, off <= bound && fabs(r->metrics.cosine - r->published_cosine) <=
-                                                        (reading ? 0.02 : 1e-5))) {
+        const double bound = known != NULL ? known->rel_l2 * r->published_rel_l2 : 4e-6;
+        const double cosine = fabs(r->metrics.cosine - r->published_cosine);
+        printf("%s %.6f %.6f published %.6f %.6f: %.4f of it\n", r->name, r->metrics.cosine,
+               r->metrics.rel_l2, r->published_cosine, r->published_rel_l2,
+               (r->metrics.rel_l2 - r->published_rel_l2) / r->published_rel_l2);
+        if (!dp_tally_check(&tally, off <= bound && cosine <= (known ? known->cosine : 4e-6))) {
             dp_tally_note(&tally, "%s: %.6f %.6f, published %.6f %.6f", r->name, r->metrics.cosine,
                           r->metrics.rel_l2, r->published_cosine, r->published_rel_l2);
         }
@@ -70,27 +99,59 @@ START_TEST(published_matrix)
 }
 END_TEST
 
-/* The published order: powers of two are alike, 320 and 448 are better in NV/NV, and worse in
- * MX/NV; 2688 does not saturate, because G multiplies amax / 6. */
+/* The published sweep: an unrounded denominator. Powers of two are alike, 320 and 448 are better in
+ * NV/NV and worse in MX/NV, whose best is 416; 2688 does not saturate, because G multiplies amax/6.
+ */
 START_TEST(sweep_of_g)
 {
     dp_matrix m = slow ? run_sections("g", 0, 4096, 24) : run_sections("g", 0, 256, 4);
     dp_tally tally = {0};
     for (size_t i = 0; i < m.count; i++) {
         const dp_matrix_row *r = &m.rows[i];
-        printf("%s G=%g %.6f published %.6f\n", r->name, r->parameter, r->metrics.rel_l2,
-               r->published_rel_l2);
+        printf("%s G=%g %.9f %.9f published %.9f %.9f\n", r->name, r->parameter, r->metrics.cosine,
+               r->metrics.rel_l2, r->published_cosine, r->published_rel_l2);
         ck_assert(r->overflowed < 0.01); /* 448 + 1 ulp */
-        if (!isnan(r->published_rel_l2) &&
-            !dp_tally_check(&tally, fabs(r->metrics.rel_l2 - r->published_rel_l2) < 2e-3)) {
-            dp_tally_note(&tally, "%s G=%g: %.6f, published %.6f", r->name, r->parameter,
-                          r->metrics.rel_l2, r->published_rel_l2);
+        if (isnan(r->published_cosine)) {
+            continue;
+        }
+        const bool shiftless = strcmp(r->name, "direct-nv-nv") == 0;
+        const bool same =
+            fabs(r->metrics.cosine - r->published_cosine) < (shiftless ? 5e-3 : 6e-6) &&
+            !(fabs(r->metrics.rel_l2 - r->published_rel_l2) >= (shiftless ? 1e-2 : 2e-5));
+        if (!dp_tally_check(&tally, same)) {
+            dp_tally_note(&tally, "%s G=%g: %.9f %.9f, published %.9f %.9f", r->name, r->parameter,
+                          r->metrics.cosine, r->metrics.rel_l2, r->published_cosine,
+                          r->published_rel_l2);
         }
     }
-    dp_assert_tally(tally, slow ? 16 : 0);
-    const dp_matrix_row *a = row_of(&m, "normal", "stabilised", 16);
-    const dp_matrix_row *b = row_of(&m, "normal", "stabilised", 256);
+    dp_assert_tally(tally, slow ? 19 : 0);
+    const dp_matrix_row *a = row_of(&m, "normal", "g-nv-nv", 16);
+    const dp_matrix_row *b = row_of(&m, "normal", "g-nv-nv", 256);
     ck_assert_msg(fabs(a->metrics.rel_l2 - b->metrics.rel_l2) < 1e-4, "powers of two differ");
+    dp_matrix_free(&m);
+}
+END_TEST
+
+/* EX2 density: the published figures at 4096 keys and 24 heads of the 148-SM generator; at any
+ * shape more native pairs are better, and none is `fast`. */
+START_TEST(density)
+{
+    dp_matrix m = {
+        .seed = 20260814, .sms = 148, .seq = slow ? 4096 : 256, .heads = slow ? 24 : 4, .dim = 128};
+    dp_error error = {""};
+    ck_assert_msg(dp_matrix_run(&m, "density", 0, &error), "%s", error.text);
+    dp_tally tally = {0};
+    for (size_t i = 0; i < m.count; i++) {
+        const dp_matrix_row *r = &m.rows[i];
+        ck_assert_msg(i == 0 || r->metrics.rel_l2 < m.rows[i - 1].metrics.rel_l2, "density %g",
+                      r->parameter);
+        if (!isnan(r->published_cosine)) {
+            (void)dp_tally_check(&tally, fabs(r->metrics.cosine - r->published_cosine) <= 1e-6 &&
+                                             fabs(r->metrics.rel_l2 - r->published_rel_l2) <= 1e-6);
+        }
+    }
+    dp_assert_tally(tally, slow ? 3 : 0);
+    ck_assert_uint_eq(m.count, 5);
     dp_matrix_free(&m);
 }
 END_TEST
@@ -127,6 +188,43 @@ START_TEST(inputs_tell_routes_apart)
 }
 END_TEST
 
+/* Scales of a path without a row maximum: few above 448 on N(0,1), a third at Q times 4, nearly all
+ * at Q times 10; every row that holds one is NaN as computed and finite when bounded. Real tensors:
+ * the rows of a file stand for themselves. */
+START_TEST(overflow_of_shiftless_scales)
+{
+    dp_matrix m = run_sections("overflow", 20260814, 256, 2);
+    const dp_matrix_row *normal = row_of(&m, "normal", "shiftless-nv-nv-raw", NAN);
+    const dp_matrix_row *four = row_of(&m, "q-x4", "shiftless-nv-nv-raw", NAN);
+    const dp_matrix_row *ten = row_of(&m, "q-x10", "shiftless-nv-nv-raw", NAN);
+    ck_assert(normal->overflowed < 1e-4 && normal->metrics.nonfinite_rows <= 1);
+    ck_assert(four->overflowed > 0.25 && four->overflowed < 0.4);
+    ck_assert(ten->overflowed > 0.95 && ten->metrics.nonfinite_rows == ten->metrics.rows);
+    for (size_t i = 0; i < m.count; i++) {
+        const dp_matrix_row *r = &m.rows[i];
+        ck_assert(strcmp(r->name, "shiftless-nv-nv-raw") == 0 || r->metrics.nonfinite_rows == 0);
+        ck_assert(strcmp(r->name, "hao-nv-nv") != 0 || r->overflowed == 0.0);
+    }
+    dp_matrix_free(&m);
+    char path[512];
+    const char *files[1] = {dp_source_path(path, sizeof path, "data/real/minilm_layer0.h5")};
+    dp_matrix real = {.files = files, .file_count = 1};
+    dp_error error = {""};
+    ck_assert_msg(dp_matrix_run(&real, "overflow", 0, &error), "%s", error.text);
+    ck_assert_str_eq(real.rows[0].input, "minilm_layer0");
+    const dp_matrix_row *raw = row_of(&real, "minilm_layer0", "shiftless-nv-nv-raw", NAN);
+    printf("minilm_layer0: %.6f of the scales above 448, %" PRIu64 " of %" PRIu64 " rows\n",
+           raw->overflowed, raw->metrics.nonfinite_rows, raw->metrics.rows);
+    ck_assert((raw->overflowed > 0.0) == (raw->metrics.nonfinite_rows > 0));
+    dp_matrix_free(&real);
+    files[0] = "no-such-file.h5";
+    real = (dp_matrix){.files = files, .file_count = 1};
+    ck_assert(!dp_matrix_run(&real, "overflow", 0, &error));
+    ck_assert_ptr_nonnull(strstr(error.text, "no-such-file.h5"));
+    dp_matrix_free(&real);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     slow = argc > 1 && strcmp(argv[1], "slow") == 0;
@@ -134,7 +232,9 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("matrix");
     tcase_add_test(tests, published_matrix);
     tcase_add_test(tests, sweep_of_g);
+    tcase_add_test(tests, density);
     if (!slow) {
+        tcase_add_test(tests, overflow_of_shiftless_scales);
         tcase_add_test(tests, inputs_tell_routes_apart);
     }
     suite_add_tcase(suite, tests);

@@ -517,7 +517,7 @@ START_TEST(direct_maps_by_hand)
     scores[1] = 1.0f;
     dp_route_p p;
     dp_route_row row = {-INFINITY, 0.0f};
-    dp_route nv = find("direct-nv-nv");
+    dp_route nv = find("shiftless-nv-nv-affine");
     dp_route_tile(&nv, dp_sfu_exact(), 1.0f, true, scores, &row, &p);
     /* scale 8/6 -> 1.375; x = log2 6: 1.62330034 x + .92083546 = 5.117 -> 6; x - 2: 1.870 -> 2 */
     ck_assert_uint_eq(p.scale[0], 0x3B);
@@ -525,6 +525,7 @@ START_TEST(direct_maps_by_hand)
     ck_assert_uint_eq(p.code[1], 4);
     ck_assert(row.sum == 8.0f * 1.375f);
     dp_route mx = find("direct-nv-mx");
+    mx.direct.sampled_words = 0;
     row = (dp_route_row){-INFINITY, 0.0f};
     dp_route_tile(&mx, dp_sfu_exact(), 1.0f, true, scores, &row, &p);
     ck_assert_uint_eq(p.scale[0], 130); /* floor(3 + .415) = 3 */
