@@ -112,7 +112,7 @@ static int best_of(const dp_attend_metrics *m, int first, int last)
 
 static void put_answers(FILE *out, const errors *e, const dp_guard *guard)
 {
-    int advised[DP_GUARD_CHOICES + 1] = {0};
+    int advised[DP_GUARD_CHOICES] = {0};
     for (size_t h = 0; h < guard->count; h++) {
         advised[guard->heads[h].advice]++;
     }
@@ -131,11 +131,11 @@ static void put_answers(FILE *out, const errors *e, const dp_guard *guard)
                   NAMES[fp4], e->plain[fp4].rel_l2, NAMES[fp4_smooth], e->smooth[fp4_smooth].rel_l2,
                   e->plain[9].rel_l2, e->smooth[9].rel_l2, e->plain[12].rel_l2);
     (void)fprintf(out, "<li>Guard: of %zu heads, %d need nothing", guard->count, advised[0]);
-    for (int c = 1; c <= DP_GUARD_BEYOND; c++) {
+    for (int c = 1; c < DP_GUARD_CHOICES; c++) {
         (void)fprintf(out, ", %d %s", advised[c], dp_guard_choice_name((dp_guard_choice)c));
     }
-    (void)fprintf(out, "; an anchor takes margin %d (raw), shift %d.</li></ul>\n", guard->margin,
-                  guard->shift);
+    (void)fprintf(out, "; an anchor takes margin %d (raw), shift %d.</li></ul>\n",
+                  guard->pair[0].margin, guard->pair[0].shift);
 }
 
 static void put_tables(FILE *out, const errors *e, const dp_guard *guard)
@@ -160,9 +160,11 @@ static void put_tables(FILE *out, const errors *e, const dp_guard *guard)
         (void)fprintf(out,
                       "<tr><td>%zu<td>%.2f<td>%.2f<td>%.1f to %.1f<td>%.1f<td>%.4f<td>%.4f<td>"
                       "%.4f<td>%llu<td>%s</tr>\n",
-                      h, g->largest_logit[0], g->largest_logit[1], g->bottom[0], g->top[0],
-                      g->miss[0], g->rel_l2[0], g->rel_l2[1], g->rel_l2[2],
-                      (unsigned long long)g->lost_rows[0], dp_guard_choice_name(g->advice));
+                      h, g->scores[0].largest_logit, g->scores[1].largest_logit,
+                      g->scores[0].bottom, g->scores[0].top, g->scores[0].miss, g->effect[0].rel_l2,
+                      g->effect[1].rel_l2, g->effect[2].rel_l2,
+                      (unsigned long long)dp_guard_lost(&g->effect[0]),
+                      dp_guard_choice_name(g->advice));
     }
     (void)fputs("</table>\n", out);
 }
