@@ -246,8 +246,8 @@ static int diff(const request *r, const char *path)
         dp_launch_choice(r->policy, r->epoch, r->set, r->sfu, dp_attention_scale(&inputs.in),
                          &launch, &mma, &error) &&
         dp_device_diff(&inputs, &launch, (int)r->device, (int)r->threads, &table, &error) &&
-        print_table(r, &table, &error) &&
-        (r->output == NULL || write_both(r, path, &info, &inputs, &launch, &mma, &error));
+        (r->output == NULL || write_both(r, path, &info, &inputs, &launch, &mma, &error)) &&
+        print_table(r, &table, &error);
     dp_attend_inputs_free(&inputs);
     if (!good) {
         return dp_report_error(&error);
@@ -290,12 +290,13 @@ int dp_cmd_device(int argc, char **argv)
          .high = 9007199254740991.0,
          .given = &r.random,
          .help = "draw Q, K, V from N(0,1) as torch draws them on a CUDA device"},
-        DP_INT("sms", &r.sms, 1, 65535, "multiprocessors of that device"),
-        DP_INT("seq", &r.seq, 1, 1 << 20, "queries and keys of --random"),
-        DP_INT("heads", &r.heads, 1, 4096, "query heads of --random"),
-        DP_INT("kv-heads", &r.kv_heads, 0, 4096, "key heads of --random; 0: as many as --heads"),
-        DP_INT("batch", &r.batch, 1, 4096, "batch of --random"),
-        DP_INT("dim", &r.dim, 1, 128, "head dimension of --random"),
+        DP_INT_RANDOM("sms", &r.sms, 1, 65535, &r.random, "multiprocessors of that device"),
+        DP_INT_RANDOM("seq", &r.seq, 1, 1 << 20, &r.random, "queries and keys of --random"),
+        DP_INT_RANDOM("heads", &r.heads, 1, 4096, &r.random, "query heads of --random"),
+        DP_INT_RANDOM("kv-heads", &r.kv_heads, 0, 4096, &r.random,
+                      "key heads of --random; 0: as many as --heads"),
+        DP_INT_RANDOM("batch", &r.batch, 1, 4096, &r.random, "batch of --random"),
+        DP_INT_RANDOM("dim", &r.dim, 1, 128, &r.random, "head dimension of --random"),
         DP_TEXT("policy", &r.policy, "NAME", "Direct-P policy"),
         DP_CHOICE("epoch", &r.epoch, "S|R", "sources modelled"),
         DP_TEXT("set", &r.set, "NAME=VALUE,...", "policy fields and switches"),

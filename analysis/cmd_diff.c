@@ -102,9 +102,9 @@ static bool compare(const request *r, dp_dump *dump, dp_dump *other, bool *diffe
                        "before it, or the inputs",
                        dump->path);
     }
-    good = good && dp_diff_print(&job, result, style, stdout, error) &&
-           (r->output == NULL || dp_diff_save(&job, result, r->output, error)) &&
-           (r->junit == NULL || dp_diff_junit(&job, result, r->junit, error));
+    good = good && (r->output == NULL || dp_diff_save(&job, result, r->output, error)) &&
+           (r->junit == NULL || dp_diff_junit(&job, result, r->junit, error)) &&
+           dp_diff_print(&job, result, style, stdout, error); /* last: `| head` ends us */
     *different = good && (result->first_wrong >= 0 || result->order_differs);
     if (good && r->fail_if.count > 0) {
         good = dp_rates_judge_diff(&r->fail_if, &job, result, different, error);

@@ -62,10 +62,11 @@ static bool parse(int *argc, char **argv, request *r, int *status)
          .high = 9007199254740991.0,
          .given = &r->random,
          .help = "scores of Q, K, V drawn from N(0,1) as torch draws them on a CUDA device"},
-        DP_INT("sms", &r->sms, 1, 65535, "multiprocessors of that device (GB200 152, B300 148)"),
-        DP_INT("seq", &r->seq, 1, 1 << 17, "queries and keys of --random"),
-        DP_INT("heads", &r->heads, 1, 256, "heads of --random"),
-        DP_INT("dim", &r->dim, 1, 128, "head dimension of --random"),
+        DP_INT_RANDOM("sms", &r->sms, 1, 65535, &r->random,
+                      "multiprocessors of that device (GB200 152, B300 148)"),
+        DP_INT_RANDOM("seq", &r->seq, 1, 1 << 17, &r->random, "queries and keys of --random"),
+        DP_INT_RANDOM("heads", &r->heads, 1, 256, &r->random, "heads of --random"),
+        DP_INT_RANDOM("dim", &r->dim, 1, 128, &r->random, "head dimension of --random"),
         DP_REAL("q-factor", &r->q_factor, 1e-6, 1e6, "multiply Q by this"),
         DP_FLAG("smooth-k", &r->smooth_k, "subtract each head's mean key"),
         DP_FLAG("causal", &r->causal, "mask keys behind the query"),
@@ -303,8 +304,8 @@ static bool fit(const request *r, int argc, char **argv, dp_error *error)
                 dp_fit_search(&sample, &options, &result, error);
     if (good) {
         collect_maps(&study, &result);
-        good = dp_fit_print(r->style, &study, &sample, &options, &result, error) &&
-               save(r, argc, argv, &study, &sample, &options, error);
+        good = save(r, argc, argv, &study, &sample, &options, error) && /* `| head` ends us */
+               dp_fit_print(r->style, &study, &sample, &options, &result, error);
     }
     dp_fit_study_free(&study);
     dp_fit_result_free(&result);

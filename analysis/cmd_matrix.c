@@ -136,8 +136,8 @@ int dp_cmd_matrix(int argc, char **argv)
         add_row(report, &matrix.rows[i]);
     }
     good = good && (report != NULL || dp_fail(&error, "matrix: not enough memory")) &&
-           dp_report_print(report, r.style, stdout, &error) &&
-           (r.output == NULL || dp_matrix_save(&matrix, r.output, &error));
+           (r.output == NULL || dp_matrix_save(&matrix, r.output, &error)) && /* `| head` ends us */
+           dp_report_print(report, r.style, stdout, &error);
     dp_report_free(report);
     dp_matrix_free(&matrix);
     return good ? DP_EXIT_SAME : dp_report_error(&error);

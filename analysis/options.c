@@ -146,8 +146,8 @@ static bool check_random(const dp_usage *usage, const bool *used, dp_error *erro
         const dp_option *option = &usage->options[i];
         if (used[i] && option->random != NULL && !*option->random) {
             return dp_fail(error,
-                           "--%s: it describes what --random draws, and a file says this itself: "
-                           "leave it out, or give --random SEED",
+                           "--%s: it describes what --random draws: leave it out, or give "
+                           "--random SEED",
                            option->name);
         }
     }

@@ -40,6 +40,16 @@ static int run_extents(const dp_quantize_subject *s, size_t last, uint64_t dims[
     return rank;
 }
 
+/* How codes share bytes, in the words of a dump (FILES.md) where it has one. */
+static const char *packing_name(const dp_quantize_method *m)
+{
+    const int width = m->element.has_sign + m->element.exponent_bits + m->element.mantissa_bits;
+    if (width > 4) {
+        return width > 8 ? "none" : "byte";
+    }
+    return !m->direct && m->preset.recipe.packing == DP_PACK_HALVES ? "halves" : "low-first";
+}
+
 static bool put_payload(dp_h5_writer *w, const dp_quantize_method *m, const dp_quantize_subject *s,
                         const dp_quantize_result *r, dp_error *error)
 {
@@ -56,11 +66,7 @@ static bool put_payload(dp_h5_writer *w, const dp_quantize_method *m, const dp_q
                      &labels, error) &&
            dp_h5_put_i64(w, path, "length", (int64_t)r->shape.length, error) &&
            dp_h5_put_i64(w, path, "padded", (int64_t)r->shape.padded, error) &&
-           dp_h5_put_text(w, path, "packing",
-                          m->direct                                    ? "pairs"
-                          : m->preset.recipe.packing == DP_PACK_HALVES ? "halves"
-                                                                       : "pairs",
-                          error);
+           dp_h5_put_text(w, path, "packing", packing_name(m), error);
 }
 
 /* Scales in an atom layout: one buffer for each matrix of the two last dimensions. */

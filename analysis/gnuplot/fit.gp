@@ -51,7 +51,7 @@ if (grid > 0) {
 set terminal pngcairo size 1150,1250 font "sans,12" noenhanced
 set output "fit_boundaries.png"
 set multiplot layout 3,1 title sprintf("From score to code  (%s)", source) font ",14" \
-  margins 0.12,0.97,0.075,0.93 spacing 0,0.085
+  margins 0.12,0.90,0.075,0.93 spacing 0,0.085
 set border 3
 set tics nomirror out
 set grid xtics ytics lc rgb "#dddddd"
@@ -73,20 +73,18 @@ set xlabel offset 0,0.4 "x: score in octaves above a value of 1"
 set y2range [0:*]
 set y2tics
 set y2label "share of scores in 1/8 octave"
-set rmargin at screen 0.90
 plot "fit_density.dat" using 1:2 axes x1y2 with filledcurves y1=0 lc rgb "#e5e5e5" notitle, \
      for [m = 1:maps] "fit_curves.dat" using (column(1 + maps + m) == 1 ? $1 : NaN):(m) with points pt 5 ps 0.6 \
        lc rgb color[m] notitle
 unset y2tics
 unset y2label
-set rmargin at screen 0.97
 
 set title "Share of the scores of each code of 2^x that keep it"
 set xlabel offset 0,-0.9 "value of 2^x after rounding (below: share of all scores)"
 set ylabel "share kept"
 set yrange [0:1.02]
 set ytics auto
-set xrange [-0.6:8.9]
+set xrange [-0.6:9.5]
 array level[8] = ["0", "0.5", "1", "1.5", "2", "3", "4", "6"]
 set xtics ()
 stats "fit_shares.dat" using 1 nooutput

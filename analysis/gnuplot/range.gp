@@ -106,11 +106,23 @@ if (k > 0) {
     shown < cases ? sprintf("   [first %d of %d cases]", shown, cases) : "") font ",14" \
     margins 0.09,0.77,70.0 / (130 + 290 * k),1.0 - 75.0 / (130 + 290 * k) \
     spacing 0,80.0 / (130 + 290 * k)
+  # One axis for all panels, so that the formats can be compared from panel to panel.
+  axis_least = value("least_1")
+  axis_most = value("most_1")
+  any_zero = 0
+  do for [p = 1:k] {
+    if (value(sprintf("least_%d", p)) < axis_least) { axis_least = value(sprintf("least_%d", p)) }
+    if (value(sprintf("most_%d", p)) > axis_most) { axis_most = value(sprintf("most_%d", p)) }
+    do for [i = 1:shown] { any_zero = any_zero + (value(sprintf("zero_%d_%d", p, i)) > 0) }
+  }
+  span = axis_most - axis_least
+  step = span > 60 ? 10 : span > 24 ? 4 : span > 12 ? 2 : 1
+  zero_at = axis_least - (span > 24 ? 3 : 2)
+  divider = 0.5 * (zero_at + axis_least)
   do for [p = 1:k] {
     least = value(sprintf("least_%d", p))
     most = value(sprintf("most_%d", p))
     lowest = value(sprintf("lowest_%d", p))
-    zero_at = least - 2
     lost = 0
     do for [i = 1:shown] { lost = lost + (value(sprintf("zero_%d_%d", p, i)) > 0) }
     set title word(scaled, p) . (lowest > -127 ? \
@@ -119,13 +131,14 @@ if (k > 0) {
     set ylabel "fraction of blocks"
     if (p == k) { set xlabel "floor(log2 scale)" } else { unset xlabel }
     set yrange [0:*]
-    set xrange [(lost > 0 ? zero_at - 1 : least - 1):most + 1]
-    set xtics least, (most - least > 60 ? 10 : most - least > 24 ? 4 : most - least > 12 ? 2 : 1), most
+    set xrange [(any_zero > 0 ? zero_at - 1 : axis_least - 1):axis_most + 1]
+    first_tic = value(sprintf("tail_%d", p)) ? least + 0.75 * step : axis_least
+    set xtics ceil(first_tic / (1.0 * step)) * step, step, axis_most
     if (value(sprintf("tail_%d", p))) { set xtics add (sprintf("<=%d", least) least) }
     unset arrow
     if (lost > 0) {
       set xtics add ("zero" zero_at)
-      set arrow 1 from least - 1, graph 0 to least - 1, graph 1 nohead lc rgb "#999999" dt 3
+      set arrow 1 from divider, graph 0 to divider, graph 1 nohead lc rgb "#999999" dt 3
     }
     if (p == 1) {
       set key at graph 1.02, graph 1.0 left top Left reverse samplen 2 spacing 1.2

@@ -279,6 +279,29 @@ START_TEST(interrupted_appends)
 }
 END_TEST
 
+/* `directp VERB -o FILE | head`: the closed pipe ends the verb, the file is there. */
+START_TEST(files_survive_a_closed_pipe)
+{
+    static const char *const verbs[] = {"matrix --seq 64 --heads 1",
+                                        "range --random 1 --seq 16,32,48,64",
+                                        "fit --sigma 1 --blocks 64", "attend --random 1 --seq 64"};
+    char line[2048];
+    make();
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        /* The reader is gone before anything is written; JSON is more than a buffer holds. */
+        (void)snprintf(line, sizeof line, "{ sleep 0.2; '%s' %s --json -o '%s'; } 2>'%s' | true",
+                       getenv("DIRECTP"), verbs[i], scratch("kept.h5"), scratch("log"));
+        ck_assert_int_eq(system(line), 0);
+        ck_assert_msg(access(scratch("kept.h5"), R_OK) == 0, "%s", verbs[i]);
+        (void)unlink(scratch("kept.h5"));
+    }
+    (void)snprintf(line, sizeof line, "{ sleep 0.2; '%s' diff '%s' --json -o '%s'; } 2>'%s' | true",
+                   getenv("DIRECTP"), wrong, scratch("kept.h5"), scratch("log"));
+    ck_assert_int_eq(system(line), 0);
+    ck_assert(access(scratch("kept.h5"), R_OK) == 0);
+}
+END_TEST
+
 START_TEST(plots)
 {
     static dp_run run;
@@ -333,6 +356,7 @@ int main(void)
     tcase_add_test(tests, the_history_is_printed);
     tcase_add_test(tests, concurrent_appends);
     tcase_add_test(tests, interrupted_appends);
+    tcase_add_test(tests, files_survive_a_closed_pipe);
     tcase_add_test(tests, plots);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
