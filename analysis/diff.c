@@ -10,7 +10,8 @@ typedef struct {
     const dp_diff_job *job;
     dp_diff_result *result;
     dp_unit unit;
-    bool *seen; /* [batch][kv_head]: key-side data compared already */
+    bool *seen;      /* [batch][kv_head]: key-side data compared already */
+    double *numbers; /* two rows */
 } walk;
 
 static int bucket_of(uint64_t distance)
@@ -51,6 +52,7 @@ static void note(dp_diff_dataset *set, dp_dump_id id, dp_diff_place place)
     set->quarter[quarter_of(id, place.column)]++;
     set->parity[place.row / DP_TILE & 1u]++;
     set->lane_parity[place.column & 1u]++;
+    dp_diff_spread_add(&set->spread, &place, set->mismatches == 0);
     if (set->mismatches++ == 0) {
         set->first = place;
         set->worst = place;
@@ -72,21 +74,33 @@ static void note(dp_diff_dataset *set, dp_dump_id id, dp_diff_place place)
     }
 }
 
-static void add_sums(dp_diff_dataset *set, dp_dump_id id, const char *expected, const char *found,
-                     size_t first, size_t columns)
+/* Columns of one tile of a dataset, for factors of their own. */
+static size_t column_tile(dp_dump_id id)
 {
-    for (size_t c = first; c < first + columns; c++) {
-        const double x = number_of(id, dp_diff_element(id, expected, c));
-        const double y = number_of(id, dp_diff_element(id, found, c));
-        if (isfinite(x) && isfinite(y)) {
+    return id == DP_DUMP_RAW ? DP_TILE : DP_BLOCK;
+}
+
+/* Both rows as numbers, into the sums of the dataset and of the groups. */
+static void add_sums(walk *w, dp_dump_id id, const char *expected, const char *found, size_t first,
+                     size_t columns, const dp_diff_place *at)
+{
+    dp_diff_dataset *set = &w->result->set[id];
+    double *x = w->numbers;
+    double *y = w->numbers + columns;
+    for (size_t i = 0; i < columns; i++) {
+        x[i] = number_of(id, dp_diff_element(id, expected, first + i));
+        y[i] = number_of(id, dp_diff_element(id, found, first + i));
+        if (isfinite(x[i]) && isfinite(y[i])) {
             set->n += 1.0;
-            set->sx += x;
-            set->sy += y;
-            set->sxx += x * x;
-            set->sxy += x * y;
-            set->syy += y * y;
+            set->sx += x[i];
+            set->sy += y[i];
+            set->sxx += x[i] * x[i];
+            set->sxy += x[i] * y[i];
+            set->syy += y[i] * y[i];
         }
     }
+    dp_diff_groups_row(&set->groups, at, columns > DP_BLOCK ? column_tile(id) : 0, first, columns,
+                       x, y, dp_dump_datasets[id].kind == DP_DUMP_F32);
 }
 
 /* One row that is not equal byte by byte. */
@@ -112,7 +126,7 @@ static bool compare_row(walk *w, dp_dump_id id, const char *expected, const char
         set->map[y < DP_DIFF_MAP ? y : DP_DIFF_MAP - 1][x]++;
     }
     if (differs && is_real(id)) {
-        add_sums(set, id, expected, found, first, columns);
+        add_sums(w, id, expected, found, first, columns, &at);
     }
     return differs;
 }
@@ -381,7 +395,8 @@ dp_diff_result *dp_diff_run(const dp_diff_job *job, dp_error *error)
     dp_operands operands;
     memset(&operands, 0, sizeof operands);
     w.seen = calloc(dump->batch * dump->kv_heads, sizeof *w.seen);
-    bool good = w.result != NULL && w.seen != NULL;
+    w.numbers = malloc(2 * (dump->key_rows + DP_HEAD_DIM) * sizeof *w.numbers);
+    bool good = w.result != NULL && w.seen != NULL && w.numbers != NULL;
     if (!good) {
         (void)dp_fail(error, "%s: not enough memory", dump->path);
     }
@@ -409,6 +424,7 @@ dp_diff_result *dp_diff_run(const dp_diff_job *job, dp_error *error)
     dp_unit_free(&w.unit);
     dp_operands_free(&operands);
     free(w.seen);
+    free(w.numbers);
     if (!good) {
         free(w.result);
         return NULL;

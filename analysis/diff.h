@@ -7,7 +7,7 @@
 #ifndef DP_ANALYSIS_DIFF_H
 #define DP_ANALYSIS_DIFF_H
 
-#include "analysis/diff_unit.h"
+#include "analysis/diff_pattern.h"
 
 /* How two elements are compared. */
 typedef struct {
@@ -20,12 +20,6 @@ bool dp_diff_rules_parse(const char *text, dp_diff_rules *rules, dp_error *error
 enum { DP_DIFF_BUCKETS = 34, DP_DIFF_MAP = 128, DP_DIFF_KEPT = 6 };
 
 typedef struct {
-    uint64_t batch, head, row, column; /* of the operator; row: key or feature of key-side data */
-    uint32_t expected, found;          /* bits */
-    uint64_t distance;                 /* in codes or ulps; UINT64_MAX with a NaN */
-} dp_diff_place;
-
-typedef struct {
     bool dumped;   /* in the file                                             */
     bool compared; /* and the stage before it, or what bridges it, was there   */
     uint64_t elements, mismatches;
@@ -36,6 +30,8 @@ typedef struct {
     uint64_t quarter[DP_QUARTERS], parity[2], lane_parity[2]; /* of the mismatches */
     double n, sx, sy, sxx, sxy, syy; /* expected x, found y over rows that differ, float data */
     uint32_t map[DP_DIFF_MAP][DP_DIFF_MAP]; /* mismatches: rows x columns, scaled to fit */
+    dp_diff_spread spread;                  /* where they lie                            */
+    dp_diff_groups groups;                  /* factors by head and tile, float data      */
     size_t kept[DP_DIFF_KEPT], kept_count;  /* strips with mismatches, for the diagnosis */
 } dp_diff_dataset;
 
@@ -44,6 +40,7 @@ typedef struct {
     const char *name, *meaning;
     uint64_t before,
         left; /* mismatches of the strips looked at, with the oracle, with the mistake */
+    char detail[DP_DIFF_DETAIL]; /* what was measured, or empty */
 } dp_diff_finding;
 
 enum { DP_DIFF_FINDINGS = 4 };
@@ -54,7 +51,11 @@ typedef struct {
     size_t map_rows[DP_DUMP_DATASETS], map_columns[DP_DUMP_DATASETS]; /* what a map covers */
     dp_diff_finding findings[DP_DIFF_FINDINGS];
     size_t finding_count;
-    size_t tried;       /* hypotheses of that dataset */
+    size_t tried; /* hypotheses of that dataset */
+    /* Presets of formats/preset.h, of a first wrong dataset of the stage quantize: how many were
+     * tried, and those that make the kernel's bytes, "TE, DUDA". */
+    size_t presets_tried;
+    char presets[200];
     bool order_differs; /* the dump's key order is not the policy's */
     bool against;       /* compared with another dump */
 } dp_diff_result;
@@ -100,6 +101,11 @@ struct dp_hypothesis {
 const dp_hypothesis *dp_hypothesis_at(size_t index);
 /* The dataset of a strip under a hypothesis. False when it does not apply. */
 bool dp_hypothesis_run(const dp_hypothesis *hypothesis, const dp_unit *unit, void *out);
+/* Insert a finding, the one that leaves the fewest mismatches first; one name once. */
+void dp_diff_keep(dp_diff_result *result, const dp_diff_finding *finding);
+/* Which presets explain a wrong operand, into result->presets. */
+bool dp_diff_presets(const dp_diff_job *job, dp_unit *unit, dp_diff_result *result,
+                     dp_error *error);
 /* Try all of the first wrong dataset. */
 bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *result,
                       dp_error *error);

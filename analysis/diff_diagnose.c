@@ -14,17 +14,16 @@ bool dp_hypothesis_run(const dp_hypothesis *hypothesis, const dp_unit *unit, voi
     return dp_stage_run(unit, &launch, &unit->mma, hypothesis->id, out, NULL);
 }
 
-/* Keep the best few, the fewest mismatches left first. */
-static void keep(dp_diff_result *result, dp_diff_finding finding)
+void dp_diff_keep(dp_diff_result *result, const dp_diff_finding *finding)
 {
     for (size_t i = 0; i < result->finding_count; i++) { /* one name once, by its best variant */
-        if (strcmp(result->findings[i].name, finding.name) == 0 &&
-            result->findings[i].left <= finding.left) {
+        if (strcmp(result->findings[i].name, finding->name) == 0 &&
+            result->findings[i].left <= finding->left) {
             return;
         }
     }
     size_t at = result->finding_count;
-    while (at > 0 && result->findings[at - 1].left > finding.left) {
+    while (at > 0 && result->findings[at - 1].left > finding->left) {
         at--;
     }
     if (at == DP_DIFF_FINDINGS) {
@@ -34,8 +33,87 @@ static void keep(dp_diff_result *result, dp_diff_finding finding)
         result->finding_count < DP_DIFF_FINDINGS ? result->finding_count : DP_DIFF_FINDINGS - 1;
     memmove(&result->findings[at + 1], &result->findings[at],
             (last - at) * sizeof result->findings[0]);
-    result->findings[at] = finding;
+    result->findings[at] = *finding;
     result->finding_count = last + 1;
+}
+
+typedef struct {
+    uint64_t *left; /* one a hypothesis, and one more: the oracle */
+    bool *applies;
+    char (*note)[DP_UNIT_NOTE];
+    void *out;
+    size_t total, count;
+} trial;
+
+static bool make_trial(trial *t, const dp_unit *unit, dp_dump_id id, dp_error *error)
+{
+    memset(t, 0, sizeof *t);
+    for (; dp_hypothesis_at(t->total) != NULL; t->total++) {
+        t->count += dp_hypothesis_at(t->total)->id == id;
+    }
+    t->left = calloc(t->count + 1, sizeof *t->left);
+    t->applies = calloc(t->count + 1, sizeof *t->applies);
+    t->note = calloc(t->count + 1, sizeof *t->note);
+    t->out = malloc(dp_unit_bytes(unit, id));
+    return (t->left != NULL && t->applies != NULL && t->note != NULL && t->out != NULL) ||
+           dp_fail(error, "diagnosis: not enough memory");
+}
+
+static void free_trial(trial *t)
+{
+    free(t->left);
+    free(t->applies);
+    free(t->note);
+    free(t->out);
+}
+
+/* Every hypothesis of the dataset on the strip that is loaded. */
+static void try_strip(const dp_diff_job *job, dp_unit *unit, dp_dump_id id, uint64_t mismatches,
+                      bool first, trial *t)
+{
+    size_t at = 0;
+    t->left[t->count] += dp_diff_count(unit, &job->rules, id, unit->out.data[id]);
+    for (size_t n = 0; n < t->total; n++) {
+        const dp_hypothesis *h = dp_hypothesis_at(n);
+        if (h->id != id) {
+            continue;
+        }
+        unit->note = t->note[at];
+        const bool fits = (first || t->applies[at]) && dp_hypothesis_run(h, unit, t->out);
+        t->left[at] += fits ? dp_diff_count(unit, &job->rules, id, t->out) : 0;
+        /* what leaves a fiftieth of all mismatches already explains nothing: not tried again */
+        t->applies[at] = fits && t->left[at] * 50 <= mismatches;
+        at++;
+    }
+    unit->note = NULL;
+}
+
+/* What no single recomputation shows: a factor of a head or tile, or single bits. */
+static void look_at_pattern(const dp_dump *dump, dp_diff_result *result)
+{
+    const dp_dump_id id = (dp_dump_id)result->first_wrong;
+    const dp_diff_dataset *set = &result->set[id];
+    const bool precise = dp_dump_datasets[id].kind == DP_DUMP_F32;
+    const size_t tile = id == DP_DUMP_RAW ? DP_TILE : DP_BLOCK;
+    const size_t totals[DP_GROUP_AXES] = {dump->head_count, (dump->queries + DP_TILE - 1) / DP_TILE,
+                                          (dp_diff_columns(dump, id) + tile - 1) / tile};
+    dp_diff_finding f = {.before = set->mismatches};
+    for (int offset = 0; offset < 2 && f.name == NULL; offset++) {
+        const bool shifts = id == DP_DUMP_LSE || id == DP_DUMP_ROW_REF;
+        if ((precise || id == DP_DUMP_O) && (offset == 0 || shifts)) {
+            f.name = dp_diff_factor(&set->groups, totals, offset != 0, precise, f.detail);
+        }
+    }
+    f.meaning = "the data are the oracle's times a factor, or plus a constant";
+    const bool plain = f.name != NULL && strchr(f.name, '-') == NULL; /* the same everywhere */
+    if (f.name == NULL && set->mismatches <= 4 && set->spread.one_bit == set->mismatches) {
+        f.name = "single-bit";
+        f.meaning = "a few elements differ in one bit each: a single rounding, a race or a memory "
+                    "fault, not a rule";
+    }
+    if (f.name != NULL && (result->finding_count == 0 || (!plain && f.detail[0] != '\0'))) {
+        dp_diff_keep(result, &f);
+    }
 }
 
 bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *result,
@@ -43,47 +121,34 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
 {
     const dp_dump_id id = (dp_dump_id)result->first_wrong;
     const dp_diff_dataset *set = &result->set[id];
-    size_t count = 0;
-    size_t total = 0;
-    for (; dp_hypothesis_at(total) != NULL; total++) {
-        count += dp_hypothesis_at(total)->id == id;
-    }
-    result->tried = count;
-    uint64_t *left = calloc(count + 1, sizeof *left); /* one more: the oracle */
-    bool *applies = calloc(count + 1, sizeof *applies);
-    void *out = malloc(dp_unit_bytes(unit, id));
-    bool good = left != NULL && applies != NULL && out != NULL;
-    if (!good) {
-        (void)dp_fail(error, "diagnosis: not enough memory");
-    }
+    trial t;
+    bool good = make_trial(&t, unit, id, error);
+    result->tried = t.count;
     for (size_t i = 0; good && i < set->kept_count; i++) {
         good = dp_unit_load(unit, set->kept[i], error);
-        left[count] += good ? dp_diff_count(unit, &job->rules, id, unit->out.data[id]) : 0;
-        size_t at = 0;
-        for (size_t n = 0; good && n < total; n++) {
-            const dp_hypothesis *h = dp_hypothesis_at(n);
-            if (h->id != id) {
-                continue;
-            }
-            const bool fits = (i == 0 || applies[at]) && dp_hypothesis_run(h, unit, out);
-            applies[at] = fits;
-            left[at] += fits ? dp_diff_count(unit, &job->rules, id, out) : 0;
-            at++;
+        if (good) {
+            try_strip(job, unit, id, set->mismatches, i == 0, &t);
         }
     }
     size_t at = 0;
-    for (size_t n = 0; good && n < total; n++) {
+    for (size_t n = 0; good && n < t.total; n++) {
         const dp_hypothesis *h = dp_hypothesis_at(n);
-        if (h->id == id) {
-            /* all, or all but a fiftieth */
-            if (applies[at] && left[at] * 50 <= left[count]) {
-                keep(result, (dp_diff_finding){h->name, h->meaning, left[count], left[at]});
-            }
-            at++;
+        if (h->id != id) {
+            continue;
         }
+        if (t.applies[at] && t.left[at] * 50 <= t.left[t.count]) { /* all, or all but a fiftieth */
+            dp_diff_finding f = {h->name, h->meaning, t.left[t.count], t.left[at], ""};
+            memcpy(f.detail, t.note[at], sizeof f.detail);
+            dp_diff_keep(result, &f);
+        }
+        at++;
     }
-    free(left);
-    free(applies);
-    free(out);
+    free_trial(&t);
+    if (good && id <= DP_DUMP_V_SCALE) {
+        good = dp_diff_presets(job, unit, result, error);
+    }
+    if (good) {
+        look_at_pattern(job->dump, result);
+    }
     return good;
 }

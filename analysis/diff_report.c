@@ -4,6 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 
+/* As text: what fits a narrow terminal; places follow below the table. */
+static const dp_column NARROW[] = {{"stage", NULL, -1},      {"dataset", NULL, -1},
+                                   {"state", NULL, -1},      {"elements", NULL, -1},
+                                   {"mismatches", NULL, -1}, {"rule", NULL, -1}};
+
 static const dp_column COLUMNS[] = {{"stage", NULL, -1},
                                     {"dataset", NULL, -1},
                                     {"state", NULL, -1},
@@ -74,9 +79,30 @@ static void add_place(dp_report *report, const dp_diff_place *place)
     dp_report_text(report, text);
 }
 
-static dp_report *table(const dp_diff_job *job, const dp_diff_result *result)
+static void add_places(dp_report *report, dp_dump_id id, const dp_diff_dataset *set)
 {
-    dp_report *report = dp_report_new("Stages", COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
+    if (set->mismatches == 0) {
+        for (int i = 0; i < 5; i++) {
+            dp_report_blank(report);
+        }
+        return;
+    }
+    add_place(report, &set->first);
+    dp_report_bits(report, set->first.expected, digits_of(id));
+    dp_report_bits(report, set->first.found, digits_of(id));
+    add_place(report, &set->worst);
+    if (set->worst.distance == UINT64_MAX) {
+        dp_report_text(report, "NaN");
+    } else {
+        dp_report_i64(report, (int64_t)set->worst.distance);
+    }
+}
+
+static dp_report *table(const dp_diff_job *job, const dp_diff_result *result, bool narrow)
+{
+    dp_report *report = narrow
+                            ? dp_report_new(NULL, NARROW, sizeof NARROW / sizeof NARROW[0])
+                            : dp_report_new("Stages", COLUMNS, sizeof COLUMNS / sizeof COLUMNS[0]);
     for (int d = 0; report != NULL && d < DP_DUMP_DATASETS; d++) {
         const dp_dump_id id = (dp_dump_id)d;
         const dp_diff_dataset *set = &result->set[id];
@@ -86,26 +112,47 @@ static dp_report *table(const dp_diff_job *job, const dp_diff_result *result)
         dp_report_text(report, state_of(set));
         dp_report_i64(report, (int64_t)set->elements);
         dp_report_i64(report, (int64_t)set->mismatches);
-        dp_report_f64(report,
-                      set->elements > 0 ? (double)set->mismatches / (double)set->elements : 0.0);
-        dp_report_text(report, rule_text(job, id, rule));
-        if (set->mismatches == 0) {
-            for (int i = 0; i < 5; i++) {
-                dp_report_blank(report);
-            }
-            continue;
+        if (!narrow) {
+            dp_report_f64(
+                report, set->elements > 0 ? (double)set->mismatches / (double)set->elements : 0.0);
         }
-        add_place(report, &set->first);
-        dp_report_bits(report, set->first.expected, digits_of(id));
-        dp_report_bits(report, set->first.found, digits_of(id));
-        add_place(report, &set->worst);
-        if (set->worst.distance == UINT64_MAX) {
-            dp_report_text(report, "NaN");
-        } else {
-            dp_report_i64(report, (int64_t)set->worst.distance);
+        dp_report_text(report, rule_text(job, id, rule));
+        if (!narrow) {
+            add_places(report, id, set);
         }
     }
     return report;
+}
+
+/* Where the datasets that differ differ, two lines each. */
+static void print_places(const dp_diff_result *result, FILE *stream)
+{
+    bool any = false;
+    for (int d = 0; d < DP_DUMP_DATASETS; d++) {
+        const dp_dump_id id = (dp_dump_id)d;
+        const dp_diff_dataset *set = &result->set[id];
+        if (set->mismatches == 0) {
+            continue;
+        }
+        (void)fputs(any ? "" : "\nDifferences at batch,head,row,column\n", stream);
+        any = true;
+        (void)fprintf(stream,
+                      "  %-10s rate %.3g, first at %" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+                      ": found 0x%0*X for 0x%0*X\n",
+                      dp_dump_datasets[id].name, (double)set->mismatches / (double)set->elements,
+                      set->first.batch, set->first.head, set->first.row, set->first.column,
+                      digits_of(id), (unsigned)set->first.found, digits_of(id),
+                      (unsigned)set->first.expected);
+        (void)fprintf(stream,
+                      "             worst at %" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ": ",
+                      set->worst.batch, set->worst.head, set->worst.row, set->worst.column);
+        if (set->worst.distance == UINT64_MAX) {
+            (void)fputs("NaN\n", stream);
+        } else {
+            (void)fprintf(stream, "%" PRIu64 " %s\n", set->worst.distance,
+                          dp_dump_datasets[id].kind >= DP_DUMP_F32 ? "ulp" : "off");
+        }
+    }
 }
 
 /* y = slope x + intercept over the rows that differ, relative error and cosine. */
@@ -160,37 +207,73 @@ static void print_where(dp_dump_id id, const dp_diff_dataset *set, FILE *stream)
                       set->quarter[0], set->quarter[1], set->quarter[2], set->quarter[3]);
     }
     if (dp_dump_width(&(dp_dump){.features = 128, .key_rows = 128}, id) > 1) {
-        (void)fprintf(stream, "; by column: even %" PRIu64 ", odd %" PRIu64, set->lane_parity[0],
+        (void)fprintf(stream, "\n  by column: even %" PRIu64 ", odd %" PRIu64, set->lane_parity[0],
                       set->lane_parity[1]);
     }
     (void)fputs("\n", stream);
     if (set->n > 1.0) {
         const fit f = fit_of(set);
-        (void)fprintf(stream,
-                      "  rows that differ: slope %.6g, intercept %.6g, relative L2 %.4g (cosine "
-                      "%.8f does not count)\n",
-                      f.slope, f.intercept, f.rel_l2, f.cosine);
+        (void)fprintf(
+            stream,
+            "  rows that differ: slope %.6g, intercept %.6g, relative L2 %.4g\n    (cosine "
+            "%.8f does not count)\n",
+            f.slope, f.intercept, f.rel_l2, f.cosine);
     }
+}
+
+static dp_diff_cluster cluster_of(const dp_diff_result *result, dp_dump_id id)
+{
+    return dp_diff_cluster_of(&result->set[id].map[0][0], DP_DIFF_MAP, result->map_rows[id],
+                              result->map_columns[id], result->set[id].mismatches);
+}
+
+/* How the mismatches lie: a wrong tile, lane or head, or a rule that acts everywhere. */
+static void print_spread(const dp_diff_result *result, dp_dump_id id, FILE *stream)
+{
+    const dp_diff_dataset *set = &result->set[id];
+    const dp_diff_spread *s = &set->spread;
+    const dp_diff_cluster c = cluster_of(result, id);
+    char residues[120];
+    (void)fprintf(stream,
+                  "  %s: %" PRIu64 " of %" PRIu64 " cells of the map hit, %.0f if diffuse; heads "
+                  "%" PRIu64 "-%" PRIu64 ", rows %" PRIu64 "-%" PRIu64 ",\n    columns %" PRIu64
+                  "-%" PRIu64 "; longest run %" PRIu64,
+                  set->mismatches < 8 ? "few"
+                  : c.clustered       ? "clustered"
+                                      : "diffuse",
+                  c.used, c.cells, c.diffuse, s->head_first, s->head_last, s->row_first,
+                  s->row_last, s->column_first, s->column_last, s->longest_run);
+    (void)dp_diff_residue_text(s, result->map_rows[id], result->map_columns[id], residues);
+    (void)fprintf(stream, "%s%s\n", residues[0] != '\0' ? "; " : "", residues);
 }
 
 static void print_finding(const dp_diff_result *result, FILE *stream)
 {
-    const dp_diff_dataset *set = &result->set[result->first_wrong];
     if (result->against) {
         return;
     }
     for (size_t i = 0; i < result->finding_count; i++) {
         const dp_diff_finding *f = &result->findings[i];
-        (void)fprintf(stream, "%s %s: %s; %s %" PRIu64 " of %" PRIu64 " mismatches of %zu strips\n",
-                      i == 0 ? "Diagnosis:" : "     also:", f->name, f->meaning,
+        (void)fprintf(stream, "%s %s: %s\n", i == 0 ? "Diagnosis:" : "     also:", f->name,
+                      f->meaning);
+        if (f->detail[0] != '\0') {
+            (void)fprintf(stream, "           %s\n", f->detail);
+        }
+        (void)fprintf(stream, "           %s %" PRIu64 " of %" PRIu64 " mismatches looked at\n",
                       f->left == 0 ? "explains" : "explains nearly all,", f->before - f->left,
-                      f->before, set->kept_count);
+                      f->before);
     }
     if (result->finding_count == 0) {
         (void)fprintf(stream,
                       "Diagnosis: none of the %zu known mistakes of this dataset explains the "
                       "data\n",
                       result->tried);
+    }
+    if (result->presets_tried > 0) {
+        (void)fprintf(stream, "  presets: of %zu quantizers %s%s\n", result->presets_tried,
+                      result->presets[0] != '\0' ? "these make the bytes: "
+                                                 : "none makes these bytes",
+                      result->presets);
     }
 }
 
@@ -207,12 +290,13 @@ static void print_first(const dp_diff_result *result, FILE *stream)
                   set->elements);
     (void)fprintf(stream,
                   "  first: batch %" PRIu64 ", head %" PRIu64 ", row %" PRIu64 ", column %" PRIu64
-                  "  %s: expected 0x%0*X, found 0x%0*X\n",
+                  "  %s\n    expected 0x%0*X, found 0x%0*X\n",
                   set->first.batch, set->first.head, set->first.row, set->first.column,
                   dp_diff_column_text(id, set->first.column, text), digits_of(id),
                   (unsigned)set->first.expected, digits_of(id), (unsigned)set->first.found);
     print_histogram(set, stream);
     print_where(id, set, stream);
+    print_spread(result, id, stream);
     print_finding(result, stream);
 }
 
@@ -224,7 +308,7 @@ static void print_head(const dp_diff_job *job, const dp_diff_result *result, FIL
         return;
     }
     (void)fprintf(stream,
-                  "%s: policy %s, epoch %s, batch %zu, %zu of %zu heads, rows %zu to %zu, %zu "
+                  "%s\n  policy %s, epoch %s, batch %zu, %zu of %zu heads, rows %zu to %zu, %zu "
                   "keys%s\n",
                   dump->path, dump->launch.policy.name,
                   dump->launch.epoch == DP_EPOCH_S ? "S" : "R", dump->batch, dump->head_count,
@@ -236,6 +320,28 @@ static void print_head(const dp_diff_job *job, const dp_diff_result *result, FIL
             "anchors; the stages are compared in the file's order\n",
             stream);
     }
+}
+
+static void json_spread(dp_json *json, const dp_diff_result *result, dp_dump_id id)
+{
+    const dp_diff_spread *s = &result->set[id].spread;
+    const dp_diff_cluster c = cluster_of(result, id);
+    char residues[120];
+    dp_json_key(json, "spread");
+    dp_json_object_line(json);
+    dp_json_member_bool(json, "clustered", c.clustered);
+    dp_json_member_u64(json, "cells", c.used);
+    dp_json_key(json, "cells_if_diffuse");
+    dp_json_f64(json, c.diffuse);
+    dp_json_member_u64(json, "row_first", s->row_first);
+    dp_json_member_u64(json, "row_last", s->row_last);
+    dp_json_member_u64(json, "column_first", s->column_first);
+    dp_json_member_u64(json, "column_last", s->column_last);
+    dp_json_member_u64(json, "longest_run", s->longest_run);
+    dp_json_member_text(
+        json, "residues",
+        dp_diff_residue_text(s, result->map_rows[id], result->map_columns[id], residues));
+    dp_json_close(json);
 }
 
 static void json_dataset(dp_json *json, const dp_diff_job *job, const dp_diff_result *result,
@@ -266,6 +372,7 @@ static void json_dataset(dp_json *json, const dp_diff_job *job, const dp_diff_re
         dp_json_close(json);
     }
     if (set->mismatches > 0) {
+        json_spread(json, result, id);
         dp_json_key(json, "histogram");
         dp_json_array_line(json);
         for (int b = 0; b < DP_DIFF_BUCKETS; b++) {
@@ -313,9 +420,11 @@ static void print_json(const dp_diff_job *job, const dp_diff_result *result, FIL
         dp_json_member_text(&json, "meaning", result->findings[i].meaning);
         dp_json_member_u64(&json, "mismatches", result->findings[i].before);
         dp_json_member_u64(&json, "unexplained", result->findings[i].left);
+        dp_json_member_text(&json, "detail", result->findings[i].detail);
         dp_json_close(&json);
     }
     dp_json_close(&json);
+    dp_json_member_text(&json, "presets", result->presets);
     dp_json_close(&json);
     dp_json_finish(&json);
 }
@@ -327,13 +436,14 @@ bool dp_diff_print(const dp_diff_job *job, const dp_diff_result *result, dp_styl
         print_json(job, result, stream);
         return true;
     }
-    dp_report *report = table(job, result);
+    dp_report *report = table(job, result, style == DP_STYLE_TEXT);
     if (style == DP_STYLE_TEXT) {
         print_head(job, result, stream);
     }
     const bool good = report != NULL && dp_report_print(report, style, stream, error);
     dp_report_free(report);
     if (good && style == DP_STYLE_TEXT) {
+        print_places(result, stream);
         print_first(result, stream);
     }
     return good || dp_fail(error, "diff: not enough memory for the report");

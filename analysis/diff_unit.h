@@ -16,6 +16,8 @@ typedef struct {
     bool valid[DP_DUMP_DATASETS];
 } dp_strip_data;
 
+enum { DP_UNIT_NOTE = 200 };
+
 typedef struct {
     const dp_dump *dump;
     dp_direct_p launch; /* multiplier of this head */
@@ -29,6 +31,7 @@ typedef struct {
     dp_strip_data dumped;        /* of the kernel; not valid where not dumped */
     dp_strip_data in;            /* injected: the kernel's, else the oracle's */
     dp_strip_data out;           /* the oracle's, each from `in` of the stages before */
+    char *note;                  /* DP_UNIT_NOTE bytes for what a hypothesis measured, or NULL */
     dp_operands *operands;       /* oracle's operands of the whole problem, NULL without inputs */
 } dp_unit;
 

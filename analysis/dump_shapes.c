@@ -247,12 +247,12 @@ static bool take_dataset(dp_dump *dump, dp_dump_id id, dp_error *error)
     const dp_dump_store *store = &dump->store[id];
     const dp_h5_shape *shape = &dump->view[id].shape;
     const size_t columns = (size_t)dp_dump_store_extent(shape, store->column);
-    if (store->packing == DP_PACKING_BYTE && columns % 2 != 0) {
+    if (store->packing == DP_DUMP_PACKING_BYTE && columns % 2 != 0) {
         return dp_fail(error, "%s:%s: %zu codes a row: an even number is needed, pad it",
                        dump->path, set->path, columns);
     }
     dump->present[id] = true;
-    dump->file_width[id] = store->packing == DP_PACKING_BYTE ? columns / 2 : columns;
+    dump->file_width[id] = store->packing == DP_DUMP_PACKING_BYTE ? columns / 2 : columns;
     dump->file_rows[id] = (size_t)dp_dump_store_extent(shape, store->row);
     const bool query = set->rows == DP_DUMP_QUERY_ROWS;
     return agree(dump, set->path, "batch", &dump->batch, dp_dump_store_extent(shape, store->batch),

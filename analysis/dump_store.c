@@ -154,7 +154,7 @@ static bool take_packing(const dp_dump *dump, dp_dump_id id, dp_dump_store *stor
     bool found = false;
     for (int i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0) {
-            store->packing = (dp_packing)i;
+            store->packing = (dp_dump_packing)i;
             found = true;
         }
     }
@@ -348,9 +348,9 @@ static bool element_at(const dp_dump *dump, dp_dump_id id, const void *data, siz
                lossy(dump, id, i, "count: it is twice the sum of the code values", error);
     }
     const int64_t value = integer_at(data, i, store->type);
-    const int64_t most = kind == DP_DUMP_COUNT                                        ? 65535
-                         : kind == DP_DUMP_CODES && store->packing == DP_PACKING_BYTE ? 15
-                                                                                      : 255;
+    const int64_t most = kind == DP_DUMP_COUNT                                             ? 65535
+                         : kind == DP_DUMP_CODES && store->packing == DP_DUMP_PACKING_BYTE ? 15
+                                                                                           : 255;
     *bits = (uint32_t)value;
     return (value >= 0 && value <= most) || lossy(dump, id, i,
                                                   most == 15    ? "code of 0 to 15"
@@ -365,9 +365,9 @@ static void put_element(dp_dump_id id, const dp_dump_store *store, void *data, s
     uint8_t *bytes = data;
     const uint16_t half = (uint16_t)bits;
     if (dp_dump_element(id) == 1) {
-        if (store->packing == DP_PACKING_BYTE && dp_dump_datasets[id].kind == DP_DUMP_CODES) {
+        if (store->packing == DP_DUMP_PACKING_BYTE && dp_dump_datasets[id].kind == DP_DUMP_CODES) {
             bytes[i / 2] = (uint8_t)(i % 2 == 0 ? bits : bytes[i / 2] | bits << 4);
-        } else if (store->packing == DP_PACKING_HIGH_FIRST) {
+        } else if (store->packing == DP_DUMP_PACKING_HIGH_FIRST) {
             bytes[i] = (uint8_t)(bits << 4 | (bits >> 4 & 15u));
         } else {
             bytes[i] = (uint8_t)bits;
@@ -387,7 +387,7 @@ static bool is_plain(dp_dump_id id, const dp_dump_store *store)
                                        [DP_DUMP_F32] = DP_H5_F32,
                                        [DP_DUMP_BF16] = DP_H5_U16};
     return store->type == types[dp_dump_datasets[id].kind] &&
-           store->packing == DP_PACKING_LOW_FIRST &&
+           store->packing == DP_DUMP_PACKING_LOW_FIRST &&
            (store->column < 0 || store->column > store->row);
 }
 
@@ -395,7 +395,7 @@ bool dp_dump_read_stored(const dp_dump *dump, dp_dump_id id, dp_dump_at at, size
                          dp_error *error)
 {
     const dp_dump_store *store = &dump->store[id];
-    const size_t columns = dump->file_width[id] * (store->packing == DP_PACKING_BYTE ? 2 : 1);
+    const size_t columns = dump->file_width[id] * (store->packing == DP_DUMP_PACKING_BYTE ? 2 : 1);
     uint64_t start[DP_H5_RANK] = {0};
     uint64_t count[DP_H5_RANK];
     for (int i = 0; i < DP_H5_RANK; i++) {

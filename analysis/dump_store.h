@@ -10,16 +10,16 @@
 
 /* Attribute `packing` of a payload. */
 typedef enum {
-    DP_PACKING_LOW_FIRST,  /* two codes a byte, the even index in the low nibble; the default */
-    DP_PACKING_HIGH_FIRST, /* the even index in the high nibble                              */
-    DP_PACKING_BYTE        /* one code a byte                                                */
-} dp_packing;
+    DP_DUMP_PACKING_LOW_FIRST, /* two codes a byte, the even index in the low nibble; the default */
+    DP_DUMP_PACKING_HIGH_FIRST, /* the even index in the high nibble                              */
+    DP_DUMP_PACKING_BYTE        /* one code a byte                                                */
+} dp_dump_packing;
 
 typedef struct {
     dp_h5_type type;              /* as stored                              */
     bool is_bf16;                 /* 16-bit integers hold bf16              */
     int batch, head, row, column; /* axes of the file, -1 where there is none */
-    dp_packing packing;
+    dp_dump_packing packing;
 } dp_dump_store;
 
 /* Extent along one of the axes above, 1 where there is none. */

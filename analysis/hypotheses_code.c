@@ -182,9 +182,10 @@ static void code_tile(const dp_unit *unit, code_rule rule, float row_ref, const 
     for (size_t q = 0; q < DP_QUARTERS; q++) {
         u[q] = dp_block_byte(launch, block_maximum(raw + q * DP_BLOCK), row_ref);
     }
+    dp_block_scalars block = {0};
     for (int j = 0; j < DP_TILE; j++) {
         const int q = j / DP_BLOCK;
-        const dp_block_scalars block = offsets(launch, rule, stage, q, row_ref, u);
+        block = j % DP_BLOCK == 0 ? offsets(launch, rule, stage, q, row_ref, u) : block;
         const bool native = is_native(launch, rule, stage, q, j % DP_BLOCK);
         uint8_t code = code_of(rule, value_of(launch, rule, block, native, raw[j]));
         code = launch->policy.clear_zero && u[q] == 0 ? 0 : code;
@@ -298,6 +299,10 @@ const dp_hypothesis dp_hypotheses_code[] = {
     CHANGE("map-wan", map_of, 2, "A, B are 1.6, 0.95 of the policy wan"),
     CHANGE("map-nvnv", map_of, 3, "A, B are those of the historical NVFP4 map"),
     CHANGE("map-exchanged", map_of, 4, "A and B are exchanged"),
+    {.name = "map-other",
+     .id = DP_DUMP_P_PAYLOAD,
+     .run = dp_hypothesis_fitted_map,
+     .meaning = "the map is affine with other constants"},
     RULE("bf16-double-rounding", CODE_BF16_VALUE, "values went through bf16 before the converter"),
     RULE("bf16-scores", CODE_BF16_SCORE, "scores went through bf16"),
     RULE("f16-scores", CODE_F16_SCORE, "scores went through f16"),

@@ -27,7 +27,7 @@ static bool is_q(dp_dump_id id)
 }
 
 /* Source row r of the strip (Q) or of the key head (K), padded with zeros. */
-static bool source_row(const dp_unit *unit, bool q, size_t r, bool natural, float *x)
+bool dp_hypothesis_source_row(const dp_unit *unit, bool q, size_t r, bool natural, float *x)
 {
     const dp_dump *dump = unit->dump;
     if (!dump->has_inputs || r >= (q ? unit->rows : dump->keys)) {
@@ -93,7 +93,7 @@ static bool payload_of(const dp_unit *unit, dp_dump_id id, payload_rule rule, ui
     const uint8_t *scales = dp_strip_u8(&unit->in, is_q(id) ? DP_DUMP_Q_SCALE : DP_DUMP_K_SCALE);
     for (size_t r = 0; r < rows_of(unit, id); r++) {
         float x[DP_HEAD_DIM];
-        if (!source_row(unit, is_q(id), r, rule.natural, x)) {
+        if (!dp_hypothesis_source_row(unit, is_q(id), r, rule.natural, x)) {
             return false;
         }
         for (size_t i = 0; i < features; i++) {
@@ -116,6 +116,17 @@ static const payload_rule RULES[] = {
     {DP_TIES_DOWN, BY_RECIPROCAL, false, 1.0f},
 };
 
+/* The folding quantizer divides already, and sends midpoints down. */
+static bool apart_q(const dp_unit *unit, double argument, void *out)
+{
+    return unit->launch.policy.fold_k64 == (argument == 0.0) &&
+           payload_of(unit, DP_DUMP_Q_PAYLOAD, RULES[3], out);
+}
+static bool apart_k(const dp_unit *unit, double argument, void *out)
+{
+    return unit->launch.policy.fold_k64 == (argument == 0.0) &&
+           payload_of(unit, DP_DUMP_K_PAYLOAD, RULES[3], out);
+}
 static bool payload_q(const dp_unit *unit, double argument, void *out)
 {
     return payload_of(unit, DP_DUMP_Q_PAYLOAD, RULES[(int)argument], out);
@@ -160,7 +171,7 @@ static bool rows_by(const dp_unit *unit, dp_dump_id id, row_kind kind, uint8_t *
     for (size_t r = 0; r < rows_of(unit, id); r++) {
         float x[DP_HEAD_DIM];
         uint8_t codes[DP_HEAD_DIM / 2] = {0}, scales[DP_HEAD_DIM / QK_BLOCK];
-        if (!source_row(unit, is_q(id), r, kind == ROW_NATURAL, x)) {
+        if (!dp_hypothesis_source_row(unit, is_q(id), r, kind == ROW_NATURAL, x)) {
             return false;
         }
         if (fold) {
@@ -192,7 +203,7 @@ static bool scale_rounded(const dp_unit *unit, dp_dump_id id, int kind, uint8_t 
     for (size_t r = 0; r < rows_of(unit, id); r++) {
         float x[DP_HEAD_DIM];
         uint8_t codes[DP_HEAD_DIM / 2] = {0}, scales[DP_HEAD_DIM / QK_BLOCK] = {0};
-        if (!source_row(unit, is_q(id), r, false, x) ||
+        if (!dp_hypothesis_source_row(unit, is_q(id), r, false, x) ||
             (kind < 3 && unit->launch.policy.fold_k64)) {
             return false;
         }
@@ -238,7 +249,7 @@ LAYOUT(DP_DUMP_V_SCALE, v_scale)
 /* ---- V -----------------------------------------------------------------------------------------
  */
 
-static float v_at(const dp_unit *unit, size_t position, size_t d, bool natural)
+float dp_hypothesis_v_at(const dp_unit *unit, size_t position, size_t d, bool natural)
 {
     const dp_dump *dump = unit->dump;
     if (position >= dump->keys || d >= dump->dim) {
@@ -272,9 +283,10 @@ static float v_amax(const dp_unit *unit, const v_rule *rule, size_t position, si
 {
     float amax = 0.0f;
     for (size_t i = 0; i < DP_BLOCK; i++) {
-        const float x = rule->across
-                            ? v_at(unit, position, d / DP_BLOCK * DP_BLOCK + i, rule->natural)
-                            : v_at(unit, position / DP_BLOCK * DP_BLOCK + i, d, rule->natural);
+        const float x =
+            rule->across
+                ? dp_hypothesis_v_at(unit, position, d / DP_BLOCK * DP_BLOCK + i, rule->natural)
+                : dp_hypothesis_v_at(unit, position / DP_BLOCK * DP_BLOCK + i, d, rule->natural);
         amax = fabsf(x) > amax ? fabsf(x) : amax;
     }
     return amax;
@@ -292,7 +304,7 @@ static bool v_codes(const dp_unit *unit, v_rule rule, uint8_t *out)
             if (j % DP_BLOCK == 0 || rule.across) {
                 byte = amplitude_byte(v_amax(unit, &rule, j, d), rule.how);
             }
-            const double x = (double)v_at(unit, j, d, rule.natural);
+            const double x = (double)dp_hypothesis_v_at(unit, j, d, rule.natural);
             const float value =
                 byte == 0 ? 0.0f : (float)(x * ldexp(6.0 * rule.factor, 127 - byte));
             put_code(out + d * keys / 2, j, dp_hypothesis_e2m1(value, rule.ties));
@@ -374,6 +386,34 @@ static bool offset_k(const dp_unit *unit, double argument, void *out)
     return byte_offset(unit, DP_DUMP_K_SCALE, (int)argument, out);
 }
 
+/* Scales beyond the largest are NaN, not held at it. */
+static bool not_saturated(const dp_unit *unit, dp_dump_id id, uint8_t *out)
+{
+    const size_t width = dp_dump_width(unit->dump, id);
+    for (size_t r = 0; r < rows_of(unit, id); r++) {
+        float x[DP_HEAD_DIM];
+        if (!dp_hypothesis_source_row(unit, is_q(id), r, false, x)) {
+            return false;
+        }
+        for (size_t b = 0; b < width; b++) {
+            const float wanted = amax_of(x + b * QK_BLOCK, QK_BLOCK) / 6.0f;
+            const bool beyond = dp_e4m3_from_f32(wanted, DP_ENCODE_NONSAT).bits == 0x7Fu;
+            out[r * width + b] = beyond ? 0x7Fu : out[r * width + b];
+        }
+    }
+    return true;
+}
+static bool saturation_q(const dp_unit *unit, double argument, void *out)
+{
+    (void)argument;
+    return not_saturated(unit, DP_DUMP_Q_SCALE, out);
+}
+static bool saturation_k(const dp_unit *unit, double argument, void *out)
+{
+    (void)argument;
+    return not_saturated(unit, DP_DUMP_K_SCALE, out);
+}
+
 #define QK(name_, function_, argument_, meaning_)                                                  \
     {.name = (name_),                                                                              \
      .id = DP_DUMP_Q_PAYLOAD,                                                                      \
@@ -415,8 +455,8 @@ const dp_hypothesis dp_hypotheses_quantize[] = {
     QK("ties-toward-zero", payload, 0, "midpoints go to the smaller magnitude"),
     QK("ties-away", payload, 1, "midpoints go to the larger magnitude"),
     QK("truncated", payload, 2, "magnitudes are cut, not rounded"),
-    QK("ties-to-even", payload, 3, "midpoints go to the even code; the fold sends them down"),
-    QK("division", payload, 3, "elements are divided by the scale, not multiplied by its rcp"),
+    QK("ties-to-even", apart, 0, "midpoints go to the even code; the fold sends them down"),
+    QK("division", apart, 1, "elements are divided by the scale, not multiplied by its rcp"),
     QK("reciprocal", payload, 4, "elements are multiplied by rcp(scale), not divided"),
     QK("reciprocal", payload, 8, "elements are multiplied by rcp(scale), not divided"),
     QK("unrounded-scale", payload, 5, "elements are scaled by amax / 6 before it is rounded"),
@@ -440,6 +480,8 @@ const dp_hypothesis dp_hypotheses_quantize[] = {
          "keys are in natural order: the anchors do not come first"),
     SCALES("division", scale, 0, "the scale is amax / 6, not amax * rcp(6)"),
     SCALES("scale-rounded-up", scale, 1, "the scale is rounded up, not to nearest"),
+    SCALES("saturation-mode", saturation, 0,
+           "scales above 464 are NaN: the cast does not saturate"),
     SCALES("amax-without-abs", scale, 2, "the block maximum is that of the signed values"),
     SCALES("fold-by-maximum", scale, 3,
            "the folded scale is the pair's amax / 6, not the search's"),

@@ -123,35 +123,87 @@ static bool head_map(const dp_unit *unit, double argument, void *out)
     return good;
 }
 
-/* The mask another way: 0 none, 1 causal one key short, 2 one key more, 3 aligned at the top left,
- * 4 physical columns compared instead of keys, 5 padding not masked. */
-static bool masked_under(const dp_unit *unit, int how, size_t r, size_t j)
+/* The mask another way. */
+typedef enum {
+    MASK_NONE,
+    MASK_PADDING_ALONE,
+    MASK_ONE_SHORT,
+    MASK_ONE_MORE,
+    MASK_TOP_LEFT,
+    MASK_COLUMNS,
+    MASK_NO_PADDING,
+    MASK_PADDED_LENGTH, /* the diagonal counts padded keys; padding is seen or not */
+    MASK_PADDED_LENGTH_HIDDEN,
+    MASK_UP_128, /* the diagonal is rounded to blocks of keys */
+    MASK_UP_64,
+    MASK_UP_32,
+    MASK_UP_16,
+    MASK_DOWN_128,
+    MASK_DOWN_32,
+    MASK_LAST_ROW, /* one bound for the whole query tile */
+    MASK_FIRST_ROW,
+    MASK_FLIPPED /* keys before the diagonal are hidden */
+} mask_rule;
+
+static ptrdiff_t floor_to(ptrdiff_t x, ptrdiff_t step)
+{
+    return x >= 0 ? x / step * step : -((-x + step - 1) / step * step);
+}
+
+/* The last key that row `row` of the operator sees. */
+static ptrdiff_t bound_of(const dp_unit *unit, mask_rule how, ptrdiff_t row)
+{
+    const ptrdiff_t keys = (ptrdiff_t)unit->dump->keys;
+    const ptrdiff_t queries = (ptrdiff_t)unit->dump->queries;
+    const ptrdiff_t right = row + keys - queries;
+    const ptrdiff_t tile = (ptrdiff_t)unit->query_tile * DP_TILE + keys - queries;
+    switch (how) {
+    case MASK_ONE_SHORT:
+        return right - 1;
+    case MASK_ONE_MORE:
+        return right + 1;
+    case MASK_TOP_LEFT:
+        return row;
+    case MASK_PADDED_LENGTH:
+    case MASK_PADDED_LENGTH_HIDDEN:
+        return row + (ptrdiff_t)unit->dump->key_rows - queries;
+    case MASK_UP_128:
+        return floor_to(right, 128) + 127;
+    case MASK_UP_64:
+        return floor_to(right, 64) + 63;
+    case MASK_UP_32:
+        return floor_to(right, 32) + 31;
+    case MASK_UP_16:
+        return floor_to(right, 16) + 15;
+    case MASK_DOWN_128:
+        return floor_to(right + 1, 128) - 1;
+    case MASK_DOWN_32:
+        return floor_to(right + 1, 32) - 1;
+    case MASK_LAST_ROW:
+        return tile + DP_TILE - 1;
+    case MASK_FIRST_ROW:
+        return tile;
+    default:
+        return right;
+    }
+}
+
+static bool masked_under(const dp_unit *unit, mask_rule how, size_t r, size_t j)
 {
     const dp_dump *dump = unit->dump;
-    const size_t row = unit->row_first + r;
-    const size_t key = j < dump->keys ? (size_t)dump->key_order[j] : j;
-    const bool padding = j >= dump->keys && how != 0 && how != 5;
-    bool hidden = false;
-    switch (how) {
-    case 1:
-        hidden = key + dump->queries + 1 > row + dump->keys;
-        break;
-    case 2:
-        hidden = key + dump->queries > row + dump->keys + 1;
-        break;
-    case 3:
-        hidden = key > row;
-        break;
-    case 4:
-        hidden = j + dump->queries > row + dump->keys;
-        break;
-    case 5:
-        hidden = key + dump->queries > row + dump->keys;
-        break;
-    default:
-        break;
+    const ptrdiff_t row = (ptrdiff_t)(unit->row_first + r);
+    const bool by_column = how == MASK_COLUMNS || j >= dump->keys;
+    const ptrdiff_t key = by_column ? (ptrdiff_t)j : (ptrdiff_t)dump->key_order[j];
+    const bool padding_seen =
+        how == MASK_NONE || how == MASK_NO_PADDING || how == MASK_PADDED_LENGTH;
+    if (j >= dump->keys && !padding_seen) {
+        return true;
     }
-    return padding || (dump->causal && hidden);
+    if (!dump->causal || (how == MASK_NO_PADDING && j >= dump->keys) || how == MASK_NONE ||
+        how == MASK_PADDING_ALONE) {
+        return false;
+    }
+    return how == MASK_FLIPPED ? key < bound_of(unit, how, row) : key > bound_of(unit, how, row);
 }
 
 static bool mask_under(const dp_unit *unit, double argument, void *out)
@@ -168,8 +220,7 @@ static bool mask_under(const dp_unit *unit, double argument, void *out)
         return false;
     }
     for (size_t i = 0; i < unit->rows * keys; i++) {
-        if (masked_under(unit, (int)argument, i / keys, i % keys) ||
-            (argument != 0.0 && argument != 5.0 && i % keys >= unit->visited * DP_TILE)) {
+        if (masked_under(unit, (mask_rule)argument, i / keys, i % keys)) {
             ((float *)out)[i] = -INFINITY;
         }
     }
@@ -366,12 +417,32 @@ const dp_hypothesis dp_hypotheses_score[] = {
     RAW("gqa-interleaved", head_map, 0, "key heads are tiled (h mod n), not in groups"),
     RAW("gqa-first-head", head_map, 1, "every query head reads key head 0"),
     RAW("gqa-neighbour", head_map, 2, "the next key head is read"),
-    RAW("mask-missing", mask_under, 0, "nothing is masked"),
-    RAW("mask-off-by-one", mask_under, 1, "the diagonal itself is hidden"),
-    RAW("mask-off-by-one", mask_under, 2, "one key beyond the diagonal is seen"),
-    RAW("mask-top-left", mask_under, 3, "the causal mask is aligned at the top left"),
-    RAW("mask-column-order", mask_under, 4, "the mask compares stored columns, not keys"),
-    RAW("padding-not-masked", mask_under, 5, "padded keys take part with score 0"),
+    RAW("mask-missing", mask_under, MASK_NONE, "nothing is masked"),
+    RAW("mask-missing", mask_under, MASK_PADDING_ALONE, "no causal mask: padding alone is hidden"),
+    RAW("mask-off-by-one", mask_under, MASK_ONE_SHORT, "the diagonal itself is hidden"),
+    RAW("mask-off-by-one", mask_under, MASK_ONE_MORE, "one key beyond the diagonal is seen"),
+    RAW("mask-top-left", mask_under, MASK_TOP_LEFT, "the causal mask is aligned at the top left"),
+    RAW("mask-column-order", mask_under, MASK_COLUMNS,
+        "the mask compares stored columns, not the keys they hold"),
+    RAW("padding-not-masked", mask_under, MASK_NO_PADDING, "padded keys take part with score 0"),
+    RAW("mask-padded-length", mask_under, MASK_PADDED_LENGTH,
+        "the key length is rounded up to the tile: diagonal and padding are those of padded keys"),
+    RAW("mask-padded-length", mask_under, MASK_PADDED_LENGTH_HIDDEN,
+        "the diagonal counts padded keys"),
+    RAW("mask-tile-rounded", mask_under, MASK_UP_128,
+        "the causal bound is rounded up to the key tile"),
+    RAW("mask-tile-rounded", mask_under, MASK_DOWN_128,
+        "the causal bound is rounded down to the key tile"),
+    RAW("mask-tile-rounded", mask_under, MASK_LAST_ROW,
+        "all rows of a query tile have the bound of its last row"),
+    RAW("mask-tile-rounded", mask_under, MASK_FIRST_ROW,
+        "all rows of a query tile have the bound of its first row"),
+    RAW("mask-block-rounded", mask_under, MASK_UP_64, "the causal bound is rounded up to 64 keys"),
+    RAW("mask-block-rounded", mask_under, MASK_UP_32, "the causal bound is rounded up to 32 keys"),
+    RAW("mask-block-rounded", mask_under, MASK_UP_16, "the causal bound is rounded up to 16 keys"),
+    RAW("mask-block-rounded", mask_under, MASK_DOWN_32,
+        "the causal bound is rounded down to 32 keys"),
+    RAW("mask-flipped", mask_under, MASK_FLIPPED, "keys before the diagonal are hidden"),
     RAW("scores-scaled-log2", scaled, 0, "the softmax scale and log2(e) are applied already"),
     RAW("scores-scaled", scaled, 1, "the softmax scale is applied already"),
     RAW("f16-scores", half, 0, "scores went through f16"),

@@ -438,6 +438,33 @@ static bool acc_v_axis(const dp_unit *unit, double argument, void *out)
     return good;
 }
 
+/* Feature d reads V of feature d + 1 or d - 1 (argument 1, -1); +-2: its scales too. */
+static bool acc_v_feature(const dp_unit *unit, double argument, void *out)
+{
+    const size_t features = unit->dump->features;
+    const ptrdiff_t by = argument > 0.0 ? 1 : -1;
+    uint8_t *payload = copy_of(unit, DP_DUMP_V_PAYLOAD);
+    uint8_t *scale = copy_of(unit, DP_DUMP_V_SCALE);
+    const size_t bytes = dp_dump_width(unit->dump, DP_DUMP_V_PAYLOAD);
+    const size_t blocks = dp_dump_width(unit->dump, DP_DUMP_V_SCALE);
+    bool good = payload != NULL && scale != NULL;
+    for (size_t d = 0; good && d < features; d++) {
+        const ptrdiff_t from = (ptrdiff_t)d + by;
+        if (from >= 0 && (size_t)from < features) {
+            memcpy(payload + d * bytes,
+                   dp_strip_u8(&unit->in, DP_DUMP_V_PAYLOAD) + (size_t)from * bytes, bytes);
+            memcpy(scale + d * blocks,
+                   dp_strip_u8(&unit->in, DP_DUMP_V_SCALE) +
+                       (fabs(argument) > 1.0 ? (size_t)from : d) * blocks,
+                   blocks);
+        }
+    }
+    good = good && dp_stage_accumulate(unit, &unit->mma, NULL, NULL, payload, scale, out, NULL);
+    free(payload);
+    free(scale);
+    return good;
+}
+
 #define ROW(id_, name_, function_, argument_, meaning_)                                            \
     {                                                                                              \
         .name = (name_), .id = (id_), .run = (function_), .argument = (argument_),                 \
@@ -502,6 +529,10 @@ const dp_hypothesis dp_hypotheses_sum[] = {
     ACC("v-scale-layout-swapped", acc_layout, DP_LAYOUT_128X4_SWAPPED,
         "scale atoms of V with 32 and 4 exchanged"),
     ACC("v-scale-transposed", acc_v_axis, 0, "scales of V are read as [block][feature]"),
+    ACC("v-feature-shifted", acc_v_feature, 1, "codes of V are those of the next feature"),
+    ACC("v-feature-shifted", acc_v_feature, -1, "codes of V are those of the previous feature"),
+    ACC("v-feature-shifted", acc_v_feature, 2, "V is that of the next feature"),
+    ACC("v-feature-shifted", acc_v_feature, -2, "V is that of the previous feature"),
     ACC("p-scale-exchanged", acc_scale, 0, "bytes of P: quarters of a K64 step exchanged"),
     ACC("p-scale-halves", acc_scale, 1, "bytes of P: the K64 steps are exchanged"),
     ACC("p-scale-reversed", acc_scale, 2, "bytes of P: quarters in reverse order"),

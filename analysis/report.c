@@ -25,6 +25,7 @@ struct dp_report {
     size_t width;
     cell *cells;
     size_t used, room;
+    size_t keys, wrap; /* of bands; wrap 0: one line a row */
     bool short_of_memory;
 };
 
@@ -46,6 +47,12 @@ dp_report *dp_report_new(const char *title, const dp_column *columns, size_t cou
         report->width = count;
     }
     return report;
+}
+
+void dp_report_wrap(dp_report *report, size_t keys, size_t width)
+{
+    report->keys = keys < report->width ? keys : 0;
+    report->wrap = width;
 }
 
 void dp_report_free(dp_report *report)
@@ -167,15 +174,38 @@ static int column_width(const dp_report *report, size_t column)
         wide = length > wide ? length : wide;
         left = left && (report->cells[i].type == CELL_TEXT || report->cells[i].type == CELL_BLANK);
     }
-    if (left && column + 1 == report->width) {
-        return 0; /* no blanks at the end of a line */
-    }
     return left ? -(int)wide : (int)wide;
+}
+
+static size_t line_cells(const int *widths, size_t first, size_t last)
+{
+    size_t sum = 0;
+    for (size_t c = first; c < last; c++) {
+        sum += (size_t)abs(widths[c]) + 2;
+    }
+    return sum;
+}
+
+/* One row (0: the headings) of the key columns and columns [first, last). */
+static void print_row(const dp_report *report, const int *widths, size_t row, size_t keys,
+                      size_t first, size_t last, FILE *stream)
+{
+    char text[64];
+    for (size_t i = 0; i < keys + last - first; i++) {
+        const size_t column = i < keys ? i : first + i - keys;
+        const dp_column *const spec = &report->columns[column];
+        const size_t at = row > 0 ? (row - 1) * report->width + column : 0;
+        const bool end = i + 1 == keys + last - first && widths[column] < 0;
+        (void)fprintf(stream, "%s%*s", i > 0 ? "  " : "",
+                      end ? 0 : widths[column], /* no blanks at the end of a line */
+                      row == 0 ? heading(spec)
+                               : cell_text(&report->cells[at], spec->decimals, text));
+    }
+    (void)fputc('\n', stream);
 }
 
 static void print_text(const dp_report *report, FILE *stream)
 {
-    char text[64];
     int widths[DP_REPORT_COLUMNS];
     if (report->title != NULL) {
         (void)fprintf(stream, "%s\n", report->title);
@@ -183,15 +213,20 @@ static void print_text(const dp_report *report, FILE *stream)
     for (size_t column = 0; column < report->width; column++) {
         widths[column] = column_width(report, column);
     }
-    for (size_t row = 0; row <= dp_report_rows(report); row++) {
-        for (size_t column = 0; column < report->width; column++) {
-            const dp_column *const spec = &report->columns[column];
-            const size_t at = row > 0 ? (row - 1) * report->width + column : 0;
-            (void)fprintf(stream, "%s%*s", column > 0 ? "  " : "", widths[column],
-                          row == 0 ? heading(spec)
-                                   : cell_text(&report->cells[at], spec->decimals, text));
+    const size_t room = report->wrap > 0 ? report->wrap + 2 : SIZE_MAX;
+    size_t first = 0;
+    while (first < report->width) {
+        const size_t keys = first == 0 ? 0 : report->keys;
+        const size_t taken = line_cells(widths, 0, keys);
+        size_t last = first + 1;
+        while (last < report->width && taken + line_cells(widths, first, last + 1) <= room) {
+            last++;
         }
-        (void)fputc('\n', stream);
+        (void)fputs(first > 0 ? "\n" : "", stream);
+        for (size_t row = 0; row <= dp_report_rows(report); row++) {
+            print_row(report, widths, row, keys, first, last, stream);
+        }
+        first = last;
     }
 }
 

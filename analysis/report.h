@@ -26,6 +26,10 @@ enum { DP_REPORT_COLUMNS = 64 };
 dp_report *dp_report_new(const char *title, const dp_column *columns, size_t count);
 void dp_report_free(dp_report *report);
 
+/* As text, lines longer than `width` are cut into bands of columns, each beginning with the first
+ * `keys` columns. */
+void dp_report_wrap(dp_report *report, size_t keys, size_t width);
+
 /* Cells are added from left to right, rows from top to bottom. */
 void dp_report_text(dp_report *report, const char *text);
 void dp_report_i64(dp_report *report, int64_t value);

@@ -26,9 +26,12 @@ static uint16_t *tensor(dp_rng *rng, size_t count, int inputs, int side)
 {
     uint16_t *x = malloc(count * sizeof *x);
     for (size_t i = 0; i < count; i++) {
-        float value = draw(rng, inputs == 4 || (inputs > 1 && side == 2) ? 0 : inputs);
+        float value = draw(rng, inputs >= 4 || (inputs > 1 && side == 2) ? 0 : inputs);
         if (inputs == 1 && i % 16 == 5) {
             value = i % 32 == 5 ? 6.0f : -6.0f;
+        }
+        if (inputs == 5 && side == 0 && i % 128 == 40) { /* a scale beyond E4M3's range */
+            value *= 3000.0f;
         }
         if (inputs == 4 && side < 2) { /* rows from visible to far below every exponent */
             value += side == 1 ? 1.5f : -7.0f * (float)(i / 128 % 64) / 64.0f;
@@ -113,14 +116,30 @@ void fault_problem_make(const fault_case *from, uint64_t seed, fault_problem *p)
     describe(from, p);
     fault_problem_operands(p, &p->operands);
     fault_problem_run(p, &p->in, &p->operands, &p->launch);
+    p->pristine = p->dump;
+    for (int i = 0; i < DP_DUMP_DATASETS; i++) {
+        const size_t bytes = fault_elements(p, (dp_dump_id)i) * dp_dump_element((dp_dump_id)i);
+        p->saved[i] = malloc(bytes);
+        memcpy(p->saved[i], p->dump.memory[i], bytes);
+    }
+}
+
+void fault_problem_reset(fault_problem *p)
+{
+    p->dump = p->pristine;
+    for (int i = 0; i < DP_DUMP_DATASETS; i++) {
+        memcpy(p->dump.memory[i], p->saved[i],
+               fault_elements(p, (dp_dump_id)i) * dp_dump_element((dp_dump_id)i));
+    }
 }
 
 void fault_problem_free(fault_problem *p)
 {
     for (int i = 0; i < DP_DUMP_DATASETS; i++) {
         free(p->dump.memory[i]);
+        free(p->saved[i]);
     }
-    free(p->dump.heads);
+    free(p->pristine.heads);
     free(p->q);
     free(p->k);
     free(p->v);

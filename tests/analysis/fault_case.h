@@ -25,9 +25,13 @@ typedef struct {
     uint16_t *q, *k, *v;
     int32_t *kv_of_q;
     dp_dump dump;
+    dp_dump pristine; /* the oracle's, to start again from */
+    void *saved[DP_DUMP_DATASETS];
 } fault_problem;
 
 void fault_problem_make(const fault_case *from, uint64_t seed, fault_problem *problem);
+/* Undo what a fault did to the dump. */
+void fault_problem_reset(fault_problem *problem);
 void fault_problem_free(fault_problem *problem);
 /* The stages of the operator on these operands, into the dump (from score on). */
 void fault_problem_run(fault_problem *problem, const dp_attention *in, const dp_operands *operands,

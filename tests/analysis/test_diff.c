@@ -9,10 +9,26 @@
 #include "fault_case.h"
 #include "formats/bf16.h"
 #include "formats/layout.h"
+#include "formats/preset.h"
 #include "ref/arith/f32_fast.h"
 #include "support.h"
 
-enum { FAST, ACCURATE, GUARD, CAUSAL, GRID, PEAKED, FLUSH, FLUSH_R, FLAT, SINGLE, EMPTY, CASES };
+enum {
+    FAST,
+    ACCURATE,
+    GUARD,
+    CAUSAL,
+    GRID,
+    PEAKED,
+    FLUSH,
+    FLUSH_R,
+    FLAT,
+    SINGLE,
+    EMPTY,
+    HUGE_Q,
+    RAGGED,
+    CASES
+};
 
 static const fault_case CASE[CASES] = {
     [FAST] = {"fast", "fast", DP_EPOCH_R, 256, 256, 4, 2, false, 0},
@@ -25,6 +41,8 @@ static const fault_case CASE[CASES] = {
     [FLUSH_R] = {"flush-r", "fast", DP_EPOCH_R, 128, 256, 1, 1, false, 4},
     [FLAT] = {"flat", "fast", DP_EPOCH_R, 128, 256, 1, 1, false, 3},
     [EMPTY] = {"rows-without-keys", "fast", DP_EPOCH_R, 256, 128, 1, 1, true, 0},
+    [HUGE_Q] = {"huge", "accurate", DP_EPOCH_R, 128, 128, 1, 1, false, 5},
+    [RAGGED] = {"ragged", "fast", DP_EPOCH_R, 128, 200, 1, 1, false, 0},
     [SINGLE] = {"fast-s", "fast", DP_EPOCH_S, 256, 512, 2, 2, false, 0},
 };
 
@@ -900,6 +918,325 @@ static void lse_infinite(fault_problem *p, double a)
     }
 }
 
+/* ---- masks, from all scores of the padded problem
+ * ------------------------------------------------
+ */
+
+enum {
+    MASK_SHORT,
+    MASK_MORE,
+    MASK_TOP,
+    MASK_TILE,
+    MASK_TILE_DOWN,
+    MASK_BLOCK,
+    MASK_WHOLE_TILE,
+    MASK_LENGTH,
+    MASK_PADDING,
+    MASK_BACKWARDS
+};
+
+static bool seen_under(const fault_problem *p, int how, long row, long key)
+{
+    const long keys = (long)p->in.keys;
+    const long diagonal = row + keys - (long)p->in.queries;
+    switch (how) {
+    case MASK_SHORT:
+        return key < keys && key < diagonal;
+    case MASK_MORE:
+        return key < keys && key <= diagonal + 1;
+    case MASK_TOP:
+        return key < keys && key <= row;
+    case MASK_TILE: /* whole tiles of keys alone are skipped */
+        return key < keys && key / 128 <= diagonal / 128;
+    case MASK_TILE_DOWN: /* the tile of the diagonal is skipped, unless all of it is seen */
+        return key < keys && key / 128 < (diagonal + 1) / 128;
+    case MASK_BLOCK:
+        return key < keys && key / 32 <= diagonal / 32;
+    case MASK_WHOLE_TILE: /* one bound for the query tile */
+        return key < keys && key <= row / 128 * 128 + 127 + keys - (long)p->in.queries;
+    case MASK_LENGTH:
+        return key < keys && key <= row + (long)p->dump.key_rows - (long)p->in.queries;
+    case MASK_PADDING:
+        return !p->in.causal || key >= keys || key <= diagonal;
+    default:
+        return key < keys && key >= diagonal;
+    }
+}
+
+static void mask_raw(fault_problem *p, double how)
+{
+    dp_operands wide = p->operands;
+    dp_attention in = p->in;
+    float *raw = p->dump.memory[DP_DUMP_RAW];
+    const size_t keys = p->dump.key_rows;
+    in.causal = false;
+    in.keys = keys;
+    wide.key_order = malloc(keys * sizeof *wide.key_order);
+    for (size_t i = 0; i < keys; i++) {
+        wide.key_order[i] = (int32_t)i;
+    }
+    fault_problem_run(p, &in, &wide, &p->launch);
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_RAW); i++) {
+        const bool seen =
+            seen_under(p, (int)how, (long)(i / keys % p->in.queries), (long)(i % keys));
+        raw[i] = seen ? raw[i] : -INFINITY;
+    }
+    free(wide.key_order);
+}
+
+/* Keys stored backwards; the kernel's mask is that of keys in order. */
+static void mask_columns(fault_problem *p, double argument)
+{
+    static int32_t order[1024];
+    (void)argument;
+    for (size_t i = 0; i < p->in.keys; i++) {
+        order[i] = (int32_t)(p->in.keys - 1 - i);
+    }
+    p->dump.key_order = order;
+    p->dump.has_inputs = false;
+}
+
+/* ---- other stacks' quantizers -------------------------------------------------------------------
+ */
+
+static void quantized_by(fault_problem *p, const char *name, int side)
+{
+    dp_preset preset;
+    dp_error error = {""};
+    dp_block_plan plan;
+    size_t bad;
+    const dp_dump_id id = side == 0   ? DP_DUMP_Q_PAYLOAD
+                          : side == 1 ? DP_DUMP_K_PAYLOAD
+                                      : DP_DUMP_V_PAYLOAD;
+    const dp_dump_id scale_id = (dp_dump_id)(id + 1);
+    ck_assert_msg(dp_preset_find(name, &preset, &error), "%s", error.text);
+    const size_t rows = dp_dump_head_rows(&p->dump, id);
+    const size_t length = side == 2 ? p->dump.key_rows : 128;
+    const size_t heads = dp_dump_heads(&p->dump, id);
+    const uint16_t *source = side == 0 ? p->q : side == 1 ? p->k : p->v;
+    float amax = 0.0f;
+    for (size_t i = 0; i < heads * (side == 0 ? p->in.queries : p->in.keys) * 128; i++) {
+        amax = fmaxf(amax, fabsf(dp_bf16_to_f32((dp_bf16){source[i]})));
+    }
+    ck_assert(dp_block_plan_make(&preset.recipe, dp_preset_global(&preset, amax), &plan, &error));
+    float *x = malloc(length * sizeof *x);
+    for (size_t r = 0; r < heads * rows; r++) {
+        const size_t head = r / rows;
+        for (size_t j = 0; j < length; j++) {
+            const size_t key = side == 2 ? j : r % rows;
+            const size_t from = side == 0 ? r
+                                : key < p->in.keys
+                                    ? head * p->in.keys + (size_t)p->dump.key_order[key]
+                                    : 0;
+            const dp_bf16 value = {source[from * 128 + (side == 2 ? r % rows : j)]};
+            x[j] = key < p->in.keys || side == 0 ? dp_bf16_to_f32(value) : 0.0f;
+        }
+        ck_assert(dp_block_quantize_run(
+            &plan, x, 1, length, (uint8_t *)p->dump.memory[id] + r * dp_dump_width(&p->dump, id),
+            (uint8_t *)p->dump.memory[scale_id] + r * dp_dump_width(&p->dump, scale_id), NULL,
+            &bad));
+    }
+    free(x);
+    fault_problem_follow(p, DP_DUMP_V_SCALE);
+}
+static void quantize_te(fault_problem *p, double side)
+{
+    quantized_by(p, "TE:nvfp4", (int)side);
+}
+static void quantize_ptx(fault_problem *p, double side)
+{
+    quantized_by(p, "PTX:nvfp4", (int)side);
+}
+static void quantize_ocp(fault_problem *p, double side)
+{
+    quantized_by(p, "OCP:mxfp4", (int)side);
+}
+
+/* A scale beyond the largest becomes the NaN byte. */
+static void scale_not_saturated(fault_problem *p, double argument)
+{
+    uint8_t *scale = p->dump.memory[DP_DUMP_Q_SCALE];
+    (void)argument;
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_Q_SCALE); i++) {
+        float amax = 0.0f;
+        for (size_t j = 0; j < 16; j++) {
+            amax = fmaxf(amax, fabsf(dp_bf16_to_f32((dp_bf16){p->q[i * 16 + j]})));
+        }
+        scale[i] = amax / 6.0f > 464.0f ? 0x7F : scale[i];
+    }
+}
+
+/* ---- factors of a head, a tile, a row -----------------------------------------------------------
+ */
+
+enum { OF_HEAD, OF_QUERY_TILE, OF_COLUMNS, OF_ROW, OF_ALL };
+
+static void factor_of(fault_problem *p, dp_dump_id id, int what, double by)
+{
+    float *x = p->dump.memory[id];
+    const size_t width = dp_dump_width(&p->dump, id);
+    for (size_t i = 0; i < fault_elements(p, id); i++) {
+        const size_t head = i / width / p->in.queries;
+        const size_t row = i / width % p->in.queries;
+        const bool hit = what == OF_HEAD         ? head == 1
+                         : what == OF_QUERY_TILE ? row / 128 == 1
+                         : what == OF_COLUMNS    ? i % width / (width / 2) == 1
+                                                 : true;
+        const double f = what == OF_ROW ? by + 0.01 * (double)(row % 50) : hit ? by : 1.0;
+        x[i] = (float)((double)x[i] * f);
+    }
+}
+static void head_raw(fault_problem *p, double by)
+{
+    factor_of(p, DP_DUMP_RAW, OF_HEAD, by);
+}
+static void tile_raw(fault_problem *p, double by)
+{
+    factor_of(p, DP_DUMP_RAW, OF_COLUMNS, by);
+}
+static void head_sum(fault_problem *p, double by)
+{
+    factor_of(p, DP_DUMP_ROW_SUM, OF_HEAD, by);
+}
+static void tile_acc(fault_problem *p, double by)
+{
+    factor_of(p, DP_DUMP_ACC, OF_QUERY_TILE, by);
+}
+static void row_acc(fault_problem *p, double by)
+{
+    factor_of(p, DP_DUMP_ACC, OF_ROW, by);
+}
+static void all_acc(fault_problem *p, double by)
+{
+    factor_of(p, DP_DUMP_ACC, OF_ALL, by);
+}
+static void head_lse(fault_problem *p, double by)
+{
+    float *lse = p->dump.memory[DP_DUMP_LSE];
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_LSE); i++) {
+        lse[i] += i / p->in.queries == 1 ? (float)by : 0.0f;
+    }
+}
+static void head_o(fault_problem *p, double by)
+{
+    uint16_t *o = p->dump.memory[DP_DUMP_O];
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_O); i++) {
+        const float x = dp_bf16_to_f32((dp_bf16){o[i]});
+        o[i] = i / 128 / p->in.queries == 1 ? dp_bf16_from_f32(x * (float)by, DP_ENCODE_NONSAT).bits
+                                            : o[i];
+    }
+}
+
+/* ---- more rules of single stages ----------------------------------------------------------------
+ */
+
+/* m is the running maximum that misses the last key tile. */
+static void stale_m(fault_problem *p, double argument)
+{
+    const float *raw = p->dump.memory[DP_DUMP_RAW];
+    float *m = p->dump.memory[DP_DUMP_ROW_REF];
+    const size_t keys = p->dump.key_rows;
+    const float bias = (float)p->launch.policy.margin * 0.6931471805599453f;
+    for (size_t r = 0; r < fault_elements(p, DP_DUMP_ROW_REF); r++) {
+        float most = -INFINITY;
+        for (size_t j = 0; j < (argument == 0.0 ? keys - 128 : keys); j++) {
+            most = fmaxf(most, raw[r * keys + j]);
+        }
+        m[r] = most + bias;
+    }
+}
+/* Byte of the block of element i, before every floor and shift. */
+static int raw_byte_at(const fault_problem *p, size_t i)
+{
+    const float *raw = p->dump.memory[DP_DUMP_RAW];
+    float x = -INFINITY;
+    for (size_t j = i / 32 * 32; j < i / 32 * 32 + 32; j++) {
+        x = fmaxf(x, raw[j]);
+    }
+    return dp_block_byte(&p->launch, x, 0.0f);
+}
+/* Working byte without the floor that the stored byte has. */
+static void codes_without_floor(fault_problem *p, double argument)
+{
+    const float *raw = p->dump.memory[DP_DUMP_RAW];
+    uint8_t *out = p->dump.memory[DP_DUMP_P_PAYLOAD];
+    (void)argument;
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_RAW); i++) {
+        const size_t row = i / p->dump.key_rows % p->in.queries;
+        const int u = raw_byte_at(p, i);
+        const int u0 = raw_byte_at(p, i / 128 * 128);
+        const bool rebased = p->launch.policy.rebase_q1 && row / 128 % 2 == 0 && i % 128 / 32 == 1;
+        const dp_block_scalars s = rebased ? dp_rebased_offsets(&p->launch, 0.0f, u0, u0, u)
+                                           : dp_block_offsets(&p->launch, 0.0f, u);
+        const uint8_t code = dp_lane_code(dp_lane_value(&p->launch, s, false, raw[i]));
+        out[i / 2] = (uint8_t)(i % 2 == 0 ? code : out[i / 2] | code << 4);
+    }
+}
+static void flush_acc(fault_problem *p, double argument)
+{
+    float *acc = p->dump.memory[DP_DUMP_ACC];
+    (void)argument;
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_ACC); i++) {
+        acc[i] = fabsf(acc[i]) < 0x1p-126f ? copysignf(0.0f, acc[i]) : acc[i];
+    }
+}
+/* 0: log2 units, 1: natural units. */
+static void scaled_raw(fault_problem *p, double argument)
+{
+    float *raw = p->dump.memory[DP_DUMP_RAW];
+    const float s = argument == 0.0 ? p->launch.multiplier : (float)p->dump.softmax_scale;
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_RAW); i++) {
+        raw[i] *= s;
+    }
+}
+static void scaled_m(fault_problem *p, double argument)
+{
+    float *m = p->dump.memory[DP_DUMP_ROW_REF];
+    for (size_t i = 0; i < fault_elements(p, DP_DUMP_ROW_REF); i++) {
+        m[i] = argument == 0.0 ? m[i] * p->launch.multiplier
+                               : m[i] + (float)(p->launch.policy.margin * (1.0 - log(2.0)));
+    }
+}
+static void late_acc(fault_problem *p, double a)
+{
+    (void)a;
+    late(p, DP_DUMP_ACC);
+}
+static void bits_acc(fault_problem *p, double a)
+{
+    (void)a;
+    one_bit(p, DP_DUMP_ACC);
+    ((uint32_t *)p->dump.memory[DP_DUMP_ACC])[5] ^= 8u;
+}
+
+/* Noise that follows no rule: one element in `argument` is off by some ulps or codes. */
+static void noise(fault_problem *p, dp_dump_id id, uint32_t one_in, uint32_t most)
+{
+    dp_rng rng = {4711};
+    const size_t size = dp_dump_element(id);
+    for (size_t i = 0; i < fault_elements(p, id); i++) {
+        if (dp_rng_below(&rng, one_in) == 0) {
+            uint32_t bits = 0;
+            memcpy(&bits, (char *)p->dump.memory[id] + i * size, size);
+            bits = bits + 1 + dp_rng_below(&rng, most) - most / 2;
+            memcpy((char *)p->dump.memory[id] + i * size, &bits, size);
+        }
+    }
+}
+#define NOISE(id_, short_, most_)                                                                  \
+    static void noise_##short_(fault_problem *p, double argument)                                  \
+    {                                                                                              \
+        noise(p, id_, (uint32_t)argument, most_);                                                  \
+    }
+NOISE(DP_DUMP_RAW, raw, 7)
+NOISE(DP_DUMP_P_SCALE, p_scale, 4)
+NOISE(DP_DUMP_P_PAYLOAD, p_payload, 5)
+NOISE(DP_DUMP_ROW_SUM, row_sum, 9)
+NOISE(DP_DUMP_ACC, acc, 1000)
+NOISE(DP_DUMP_O, o, 3)
+NOISE(DP_DUMP_LSE, lse, 7)
+NOISE(DP_DUMP_V_SCALE, v_scale, 5)
+
 /* ---- the table ----------------------------------------------------------------------------------
  */
 
@@ -947,8 +1284,14 @@ static const fault FAULTS[] = {
     {"K and Q folded without need", ACCURATE, Q_P, "fold-unwanted", quantize_unfolded, 0, false},
     {"anchors not permuted", ACCURATE, K_P, "anchor-not-permuted", quantize_natural, 0, false},
     {"anchors not permuted, guard", GUARD, K_P, "anchor-not-permuted", quantize_natural, 0, false},
-    {"one bit of Q", FAST, Q_P, NULL, bit_at, Q_P, true},
-    {"one bit of V's scale", FAST, V_S, NULL, bit_at, V_S, true},
+    {"Q quantized by TE", ACCURATE, Q_P, "preset:TE", quantize_te, 0, false},
+    {"K quantized by TE", ACCURATE, K_P, "preset:TE", quantize_te, 1, false},
+    {"Q quantized by PTX", ACCURATE, Q_P, "preset:PTX", quantize_ptx, 0, false},
+    {"V quantized by OCP", ACCURATE, V_P, "preset:OCP", quantize_ocp, 2, false},
+    {"V quantized by OCP, padded", RAGGED, V_P, "preset:OCP", quantize_ocp, 2, false},
+    {"Q scale not saturated", HUGE_Q, Q_S, "saturation-mode", scale_not_saturated, 0, true},
+    {"one bit of Q", FAST, Q_P, "single-bit", bit_at, Q_P, true},
+    {"one bit of V's scale", FAST, V_S, "single-bit", bit_at, V_S, true},
     /* score */
     {"Q read nibbles swapped", FAST, RAW, "q-nibbles-swapped", read_q_nibbles, 0, false},
     {"K read nibbles swapped", ACCURATE, RAW, "k-nibbles-swapped", read_k_nibbles, 0, false},
@@ -959,14 +1302,34 @@ static const fault FAULTS[] = {
     {"second K64 step missing", FAST, RAW, "second-k64-missing", read_second_k64, 0, false},
     {"first K64 step missing", FAST, RAW, "first-k64-missing", read_first_k64, 0, false},
     {"GQA heads tiled", FAST, RAW, "gqa-interleaved", read_gqa, 0, false},
-    {"causal mask missing", CAUSAL, RAW, NULL, read_causal, 0, false},
-    {"padding not masked", CAUSAL, RAW, NULL, read_padding, 0, false},
+    {"causal mask missing", CAUSAL, RAW, "mask-missing", read_causal, 0, false},
+    {"keys of the mask rounded up, padding seen", CAUSAL, RAW, "mask-padded-length", read_padding,
+     0, false},
+    {"mask hides the diagonal", CAUSAL, RAW, "mask-off-by-one", mask_raw, MASK_SHORT, true},
+    {"mask shows one key more", CAUSAL, RAW, "mask-off-by-one", mask_raw, MASK_MORE, true},
+    {"mask at the top left", CAUSAL, RAW, "mask-top-left", mask_raw, MASK_TOP, true},
+    {"mask by whole key tiles", CAUSAL, RAW, "mask-tile-rounded", mask_raw, MASK_TILE, true},
+    {"mask skips the diagonal's tile", CAUSAL, RAW, "mask-tile-rounded", mask_raw, MASK_TILE_DOWN,
+     true},
+    {"mask by blocks of 32 keys", CAUSAL, RAW, "mask-block-rounded", mask_raw, MASK_BLOCK, true},
+    {"one bound for a query tile", CAUSAL, RAW, "mask-tile-rounded", mask_raw, MASK_WHOLE_TILE,
+     true},
+    {"keys of the mask rounded up", CAUSAL, RAW, "mask-padded-length", mask_raw, MASK_LENGTH, true},
+    {"padding not masked, causal", CAUSAL, RAW, "padding-not-masked", mask_raw, MASK_PADDING, true},
+    {"padding not masked", RAGGED, RAW, "padding-not-masked", mask_raw, MASK_PADDING, true},
+    {"mask the wrong way round", CAUSAL, RAW, "mask-flipped", mask_raw, MASK_BACKWARDS, true},
+    {"mask by stored columns", CAUSAL, RAW, "mask-column-order", mask_columns, 0, false},
+    {"scores in log2 units", ACCURATE, RAW, "scores-scaled-log2", scaled_raw, 0, true},
+    {"scores in natural units", ACCURATE, RAW, "scores-scaled", scaled_raw, 1, true},
+    {"scores of one head half", FAST, RAW, "factor-by-head", head_raw, 0.5, true},
+    {"scores of a key tile scaled twice", FAST, RAW, "factor-by-column-tile", tile_raw,
+     1.4426950408889634, true},
     {"scores twice", FAST, RAW, "factor-2", factor_raw, 2, true},
     {"scores times log2(e)", FAST, RAW, "factor-log2e", factor_raw, 1.4426950408889634, true},
     {"scores through bf16", FAST, RAW, "bf16-double-rounding", bf16_raw, 0, true},
     {"score tile transposed", FAST, RAW, "tile-transposed", transpose_raw, 0, true},
     {"scores never written", ACCURATE, RAW, "untouched", untouched_raw, 0, true},
-    {"one bit of a score", FAST, RAW, NULL, bit_at, RAW, true},
+    {"one bit of a score", FAST, RAW, "single-bit", bit_at, RAW, true},
     /* reference */
     {"anchor of 128 for 32", ACCURATE, REF, "anchor-128", launch_anchor, 128, false},
     {"anchor of 32 for 128", GUARD, REF, "anchor-32", launch_anchor, 32, false},
@@ -974,7 +1337,11 @@ static const fault FAULTS[] = {
     {"no margin", ACCURATE, REF, "margin-missing", launch_margin, 0, false},
     {"margin in log2 units", ACCURATE, REF, "margin-units", launch_units, 0, false},
     {"no reference", GUARD, REF, "reference-missing", launch_no_reference, 0, false},
-    {"one bit of m", GUARD, REF, NULL, bit_at, REF, true},
+    {"running maximum without the last tile", ACCURATE, REF, "stale-maximum", stale_m, 0, true},
+    {"maximum of the whole row", ACCURATE, REF, "row-maximum", stale_m, 1, true},
+    {"m in log2 units", ACCURATE, REF, "reference-scaled", scaled_m, 0, true},
+    {"M added, not M ln 2", ACCURATE, REF, "margin-without-ln2", scaled_m, 1, true},
+    {"one bit of m", GUARD, REF, "single-bit", bit_at, REF, true},
     /* scale */
     {"floors of the other epoch", FLUSH, P_S, "other-epoch", launch_epoch, 0, false},
     {"L not subtracted", FAST, P_S, "shift-missing", launch_shift, 0, false},
@@ -990,7 +1357,7 @@ static const fault FAULTS[] = {
     {"quarters exchanged", FAST, P_S, "quarters-exchanged", exchange_p_scale, 1, true},
     {"K64 halves exchanged", FAST, P_S, "halves-exchanged", exchange_p_scale, 2, true},
     {"log2(e) missing", ACCURATE, P_S, "base-e", launch_log2e, 0, false},
-    {"one bit of a byte", FAST, P_S, NULL, bit_at, P_S, true},
+    {"one bit of a byte", FAST, P_S, "single-bit", bit_at, P_S, true},
     /* code */
     {"P ties toward zero", ACCURATE, P_P, "ties-toward-zero", midpoint_codes, 0, true},
     {"P ties away", ACCURATE, P_P, "ties-away", midpoint_codes, 1, true},
@@ -1017,14 +1384,16 @@ static const fault FAULTS[] = {
      false},
     {"map of Wan", FAST, P_P, "map-wan", launch_a, 1.6, false},
     {"map of accurate", FAST, P_P, "map-accurate", launch_a, 1.65, false},
-    {"B of an unknown map", FAST, P_P, NULL, launch_b, 1.0, false},
+    {"B of an unknown map", FAST, P_P, "map-other", launch_b, 1.0, false},
+    {"floor on the published byte alone", FLUSH_R, P_P, "floor-on-published-byte",
+     codes_without_floor, 0, true},
     {"codes cleared without need", FLUSH, P_P, "clear-zero", launch_clear, 0, false},
     {"P nibbles swapped", FAST, P_P, "nibbles-swapped", swap_p, 0, true},
     {"bytes of a word reversed", FAST, P_P, "bytes-reversed", exchange_codes, 3, true},
     {"halves of a block exchanged", FAST, P_P, "halves-exchanged", exchange_codes, 8, true},
     {"code rows late by one", FAST, P_P, "rows-shifted", late_p, 0, true},
     {"codes never written", FAST, P_P, "untouched", untouched_p, 0, true},
-    {"one bit of a code", FAST, P_P, NULL, bit_at, P_P, true},
+    {"one bit of a code", FAST, P_P, "single-bit", bit_at, P_P, true},
     /* denominator */
     {"sum not doubled", FAST, CNT, "sum-not-doubled", rewrite_counts, 0, true},
     {"code numbers summed", FAST, CNT, "code-numbers-summed", rewrite_counts, 1, true},
@@ -1040,13 +1409,14 @@ static const fault FAULTS[] = {
     {"byte 0 as 2^-127", FLUSH, SUM, "byte-zero-counts", rewrite_sums, 4, true},
     {"sum six times", FAST, SUM, "factor-6", factor_sum, 6, true},
     {"sum times 256", ACCURATE, SUM, "factor-256", factor_sum, 256, true},
-    {"one bit of a sum", FAST, SUM, NULL, bit_at, SUM, true},
+    {"sum of one head times 1.2", FAST, SUM, "factor-by-head", head_sum, 1.2, true},
+    {"one bit of a sum", FAST, SUM, "single-bit", bit_at, SUM, true},
     /* accumulate */
     {"V read nibbles swapped", FAST, ACC, "v-nibbles-swapped", read_v_nibbles, 0, false},
     {"V scales read in the wrong layout", FAST, ACC, "v-scale-layout", read_v_layout, 0, false},
     {"V scales read in 64-row atoms", FAST, ACC, "v-scale-layout-64-row", read_v_layout_64, 0,
      false},
-    {"V of the neighbour feature", FAST, ACC, NULL, read_v_roll, 0, false},
+    {"V of the neighbour feature", FAST, ACC, "v-feature-shifted", read_v_roll, 0, false},
     {"rounded to nearest a K64 step", PEAKED, ACC, "accumulate-rounded", rewrite_acc, 0, true},
     {"accumulator anew at every tile", ACCURATE, ACC, "last-tile-alone", rewrite_acc, 1, true},
     {"P bytes of the other quarter", ACCURATE, ACC, "p-scale-exchanged", rewrite_acc, 2, true},
@@ -1055,7 +1425,13 @@ static const fault FAULTS[] = {
     {"accumulator through bf16", FAST, ACC, "bf16-double-rounding", bf16_acc, 0, true},
     {"accumulator transposed", FAST, ACC, "tile-transposed", transpose_acc, 0, true},
     {"accumulator never written", FAST, ACC, "untouched", untouched_acc, 0, true},
-    {"one bit of the accumulator", FAST, ACC, NULL, bit_at, ACC, true},
+    {"accumulator of a query tile times 3", FAST, ACC, "factor-by-query-tile", tile_acc, 3, true},
+    {"accumulator rows of their own factors", FAST, ACC, "factor-by-row", row_acc, 0.7, true},
+    {"accumulator times 1.1", FAST, ACC, "factor", all_acc, 1.1, true},
+    {"accumulator flushed", FLUSH, ACC, "subnormals-flushed", flush_acc, 0, true},
+    {"accumulator rows late by one", FAST, ACC, "rows-shifted", late_acc, 0, true},
+    {"two bits of the accumulator", FAST, ACC, "single-bit", bits_acc, 0, true},
+    {"one bit of the accumulator", FAST, ACC, "single-bit", bit_at, ACC, true},
     /* output */
     {"O cut to bf16", FAST, O_O, "o-truncated", rewrite_o, 0, false},
     {"1/36 missing", FAST, O_O, "factor-36", rewrite_o, 2, false},
@@ -1065,7 +1441,8 @@ static const fault FAULTS[] = {
     {"O half", FAST, O_O, "factor-1/2", rewrite_o, 7, false},
     {"O rows late by one", FAST, O_O, "rows-shifted", late_o, 0, false},
     {"O never written", FAST, O_O, "untouched", untouched_o, 0xA5, false},
-    {"one bit of O", FAST, O_O, NULL, bit_at, O_O, false},
+    {"O of one head times 1.5", FAST, O_O, "factor-by-head", head_o, 1.5, false},
+    {"one bit of O", FAST, O_O, "single-bit", bit_at, O_O, false},
     {"LSE off by ln 6", FAST, LSE, "lse-off-ln-6", add_lse, 1.791759469228055, false},
     {"LSE off by ln 448", FAST, LSE, "lse-off-ln-448", add_lse, 6.104793232414985, false},
     {"LSE low by L ln 2", FAST, LSE, "lse-shift-lost", add_lse, -11.090354888959125, false},
@@ -1075,7 +1452,17 @@ static const fault FAULTS[] = {
     {"LSE +Inf for empty rows", EMPTY, LSE, "lse-plus-infinity", lse_infinite, 0, false},
     {"O NaN for empty rows", EMPTY, O_O, "invalid-rows-nan", rewrite_o, 5, false},
     {"LSE through bf16", FAST, LSE, "bf16-double-rounding", bf16_lse, 0, false},
-    {"one bit of the LSE", FAST, LSE, NULL, bit_at, LSE, false},
+    {"LSE of one head off by 0.3", FAST, LSE, "offset-by-head", head_lse, 0.3, false},
+    /* what follows no rule is called by no name */
+    {"noise in V's scales", FAST, V_S, NULL, noise_v_scale, 5, true},
+    {"noise in the scores", FAST, RAW, NULL, noise_raw, 10, true},
+    {"noise in the bytes", FAST, P_S, NULL, noise_p_scale, 20, true},
+    {"noise in the codes", ACCURATE, P_P, NULL, noise_p_payload, 20, true},
+    {"noise in the sums", FAST, SUM, NULL, noise_row_sum, 3, true},
+    {"noise in the accumulator", FAST, ACC, NULL, noise_acc, 3, true},
+    {"noise in O", FAST, O_O, NULL, noise_o, 9, false},
+    {"noise in the LSE", FAST, LSE, NULL, noise_lse, 3, false},
+    {"one bit of the LSE", FAST, LSE, "single-bit", bit_at, LSE, false},
 };
 enum { FAULT_COUNT = sizeof FAULTS / sizeof FAULTS[0] };
 
@@ -1085,8 +1472,12 @@ typedef struct {
     int failures; /* rows whose outcome is not what the table says */
 } outcome;
 
+/* "preset:TE" is in the list of presets. */
 static bool has_name(const dp_diff_result *result, const char *name)
 {
+    if (name != NULL && strncmp(name, "preset:", 7) == 0) {
+        return strstr(result->presets, name + 7) != NULL;
+    }
     for (size_t i = 0; name != NULL && i < result->finding_count; i++) {
         if (strcmp(result->findings[i].name, name) == 0) {
             return true;
@@ -1110,7 +1501,7 @@ static void judge(const fault *f, const dp_diff_result *result, outcome *sum)
     for (int d = 0; d < DP_DUMP_DATASETS; d++) {
         stages += result->set[d].mismatches > 0;
     }
-    sum->failures += !good || (f->follow && stages != 1);
+    sum->failures += !good || !silent || (f->follow && stages != 1);
     sum->repeated += f->follow && stages != 1;
     (void)printf("%-36s %-14s %-10s %-10s %-24s %s\n", f->name, CASE[f->from].name,
                  dp_dump_datasets[f->stage].name,
@@ -1156,24 +1547,32 @@ START_TEST(faults_are_found_and_named)
     outcome sum = {0};
     (void)printf("%-36s %-14s %-10s %-10s %-24s %s\n", "fault", "case", "stage", "found at",
                  "diagnosis", "verdict");
+    static fault_problem problems[CASES];
     for (size_t i = 0; i < FAULT_COUNT; i++) {
-        fault_problem p;
-        fault_problem_make(&CASE[FAULTS[i].from], 7000 + (uint64_t)FAULTS[i].from, &p);
-        FAULTS[i].put(&p, FAULTS[i].argument);
-        if (FAULTS[i].follow) {
-            fault_problem_follow(&p, FAULTS[i].stage);
+        fault_problem *p = &problems[FAULTS[i].from];
+        if (p->dump.batch == 0) {
+            fault_problem_make(&CASE[FAULTS[i].from], 7000 + (uint64_t)FAULTS[i].from, p);
         }
-        dp_diff_result *result = compare(&p, true);
+        FAULTS[i].put(p, FAULTS[i].argument);
+        if (FAULTS[i].follow) {
+            fault_problem_follow(p, FAULTS[i].stage);
+        }
+        dp_diff_result *result = compare(p, true);
         judge(&FAULTS[i], result, &sum);
         free(result);
-        fault_problem_free(&p);
+        fault_problem_reset(p);
+    }
+    for (int c = 0; c < CASES; c++) {
+        if (problems[c].dump.batch > 0) {
+            fault_problem_free(&problems[c]);
+        }
     }
     (void)printf("%d faults: %d found, %d at the right stage, %d named\n", (int)FAULT_COUNT,
                  sum.detected, sum.placed, sum.named);
     ck_assert_int_ge(FAULT_COUNT, 80);
     ck_assert_int_eq(sum.detected, FAULT_COUNT);
     ck_assert_int_eq(sum.placed, FAULT_COUNT);
-    ck_assert_int_ge(sum.named, 60);
+    ck_assert_int_ge(sum.named, 175);
     ck_assert_int_eq(sum.repeated, 0);
     ck_assert_int_eq(sum.failures, 0);
 }
