@@ -86,9 +86,13 @@ bool dp_fit_sample_attention(dp_fit_sample *sample, const dp_attend_inputs *inpu
                              dp_error *error);
 void dp_fit_sample_free(dp_fit_sample *sample);
 
-/* Sums of every group; sums has sample->groups entries. Outputs only when `outputs`. */
-void dp_fit_evaluate(const dp_fit_sample *sample, const dp_fit_map *map, bool outputs,
+/* Sums of every group; sums has sample->groups entries. parts: which of them; the others are 0, and
+ * measures made of them NaN. */
+enum { DP_FIT_SCORES = 1, DP_FIT_OUTPUTS = 2, DP_FIT_ALL = 3 };
+void dp_fit_evaluate(const dp_fit_sample *sample, const dp_fit_map *map, int parts,
                      dp_fit_sums *sums);
+/* The parts that an objective needs. */
+int dp_fit_parts(dp_fit_weights weights);
 /* The parts of it that belong to rows. */
 void dp_fit_rows_evaluate(const dp_fit_rows *rows, const dp_fit_map *map, int threads,
                           dp_fit_sums *sums);

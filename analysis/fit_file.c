@@ -34,7 +34,7 @@ static bool fill_landscape(dp_fit_study *study, const dp_fit_sample *sample,
             study->b_low + (study->b_high - study->b_low) * (double)(i / n) / (double)(n - 1),
             study->a_low + (study->a_high - study->a_low) * (double)(i % n) / (double)(n - 1)};
         const dp_fit_map map = dp_fit_map_of(1, c);
-        dp_fit_evaluate(sample, &map, options->weights.output > 0.0, sums);
+        dp_fit_evaluate(sample, &map, DP_FIT_ALL, sums);
         const dp_fit_measure m = dp_fit_measure_of(sums, NULL, sample->groups);
         study->loss[i] = dp_fit_loss(m, options->weights);
         study->match[i] = m.match;

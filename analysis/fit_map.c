@@ -135,3 +135,9 @@ double dp_fit_loss(dp_fit_measure m, dp_fit_weights w)
     loss += w.output > 0.0 ? w.output * m.output : 0.0;
     return isfinite(loss) ? loss : 1e30;
 }
+
+int dp_fit_parts(dp_fit_weights w)
+{
+    return (w.match > 0.0 || w.mass > 0.0 ? DP_FIT_SCORES : 0) |
+           (w.output > 0.0 ? DP_FIT_OUTPUTS : 0);
+}

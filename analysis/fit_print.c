@@ -62,7 +62,7 @@ static bool add_maps(printer *p, dp_error *error)
     dp_report *report = p->report[MAPS];
     for (size_t m = 0; m < p->study->maps; m++) {
         const dp_fit_map *map = &p->study->map[m];
-        dp_fit_evaluate(sample, map, sample->rows != NULL, p->sums[m]);
+        dp_fit_evaluate(sample, map, DP_FIT_ALL, p->sums[m]);
         const dp_fit_measure x = dp_fit_measure_of(p->sums[m], NULL, sample->groups);
         dp_fit_spread spread;
         if (!dp_fit_spread_of(sample, p->options, p->sums[m], m > 0 ? p->sums[0] : NULL, &spread,

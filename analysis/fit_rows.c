@@ -152,20 +152,24 @@ static void add_tile(const dp_fit_rows *rows, const dp_fit_row *row, size_t tile
                      float *acc, double *sum)
 {
     static const float value[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
-    for (size_t j = 0; j < DP_TILE; j++) {
-        const uint8_t byte = p->payload[j / 2];
-        const int code = j % 2 == 0 ? byte & 15 : byte >> 4;
-        if (code == 0) {
-            continue;
+    const float *v[DP_TILE];
+    float weight[DP_TILE];
+    size_t n = 0;
+    for (size_t b = 0; b < DP_QUARTERS; b++) {
+        const float scale = ldexpf(1.0f, (int)p->stored[b] - 127); /* times a value: exact */
+        double codes = 0.0;
+        for (size_t j = b * DP_BLOCK; j < (b + 1) * DP_BLOCK; j++) {
+            const uint8_t byte = p->payload[j / 2];
+            const int code = (j % 2 == 0 ? byte : byte >> 4) & 7;
+            if (code != 0) {
+                codes += (double)value[code];
+                weight[n] = value[code] * scale;
+                v[n++] = rows->v + (row->head * rows->keys + tile * DP_TILE + j) * rows->dim;
+            }
         }
-        const int exponent = (int)p->stored[j / DP_BLOCK] - 127;
-        const float weight = ldexpf(value[code & 7], exponent);
-        const float *v = rows->v + (row->head * rows->keys + tile * DP_TILE + j) * rows->dim;
-        for (size_t d = 0; d < rows->dim; d++) {
-            acc[d] += weight * v[d];
-        }
-        *sum += p->stored[j / DP_BLOCK] > 0 ? (double)weight : 0.0;
+        *sum += p->stored[b] > 0 ? codes * (double)scale : 0.0;
     }
+    dp_fit_accumulate(acc, rows->dim, v, weight, n);
 }
 
 static void evaluate_row(void *context, size_t first, size_t last, int thread)

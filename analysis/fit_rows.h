@@ -30,4 +30,11 @@ struct dp_fit_rows {
 bool dp_fit_rows_take(const dp_attend_inputs *inputs, const dp_direct_p *launch, size_t rows,
                       int threads, int first_group, dp_fit_rows **taken, dp_error *error);
 
+/* acc[d] += weight[i] v[i][d], i in order, every product and sum rounded to f32. */
+void dp_fit_accumulate(float *acc, size_t dim, const float *const *v, const float *weight,
+                       size_t count);
+/* Its definition. */
+void dp_fit_accumulate_scalar(float *acc, size_t dim, const float *const *v, const float *weight,
+                              size_t count);
+
 #endif

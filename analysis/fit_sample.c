@@ -9,10 +9,8 @@
 #include "analysis/fit.h"
 #include "analysis/fit_rows.h"
 #include "analysis/torch_rand.h"
-#include "formats/parallel.h"
 
 static const double LOG2_E = 1.4426950408889634;
-static const double CODE_VALUE[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
 
 static bool grow(dp_fit_sample *sample, size_t more, dp_error *error)
 {
@@ -140,50 +138,4 @@ void dp_fit_sample_free(dp_fit_sample *sample)
     free(sample->unit);
     dp_fit_rows_free(sample->rows);
     memset(sample, 0, sizeof *sample);
-}
-
-typedef struct {
-    const dp_fit_sample *sample;
-    const dp_fit_map *map;
-    dp_fit_sums *sums; /* [threads][groups] */
-} score_job;
-
-/* Integer counts in doubles: sums do not depend on the split. */
-static void evaluate_scores(void *context, size_t first, size_t last, int thread)
-{
-    const score_job *job = context;
-    const dp_fit_sample *s = job->sample;
-    dp_fit_sums *sums = job->sums + (ptrdiff_t)thread * s->groups;
-    for (size_t i = first; i < last; i++) {
-        const int code = dp_fit_code(dp_fit_value(job->map, s->x[i]));
-        dp_fit_sums *g = &sums[s->group[i]];
-        g->scores += 1.0;
-        g->matched += code == s->ideal[i];
-        g->mass += CODE_VALUE[code];
-        g->ideal_mass += CODE_VALUE[s->ideal[i]];
-    }
-}
-
-void dp_fit_evaluate(const dp_fit_sample *sample, const dp_fit_map *map, bool outputs,
-                     dp_fit_sums *sums)
-{
-    const int threads = dp_parallel_threads(sample->threads);
-    const size_t all = (size_t)threads * (size_t)sample->groups;
-    memset(sums, 0, (size_t)sample->groups * sizeof *sums);
-    score_job job = {sample, map, calloc(all, sizeof *sums)};
-    if (job.sums == NULL) {
-        return; /* measured as NaN: never the best */
-    }
-    dp_parallel_for(threads, sample->count, 65536, evaluate_scores, &job);
-    for (size_t i = 0; i < all; i++) {
-        dp_fit_sums *g = &sums[i % (size_t)sample->groups];
-        g->scores += job.sums[i].scores;
-        g->matched += job.sums[i].matched;
-        g->mass += job.sums[i].mass;
-        g->ideal_mass += job.sums[i].ideal_mass;
-    }
-    free(job.sums);
-    for (const dp_fit_rows *rows = sample->rows; outputs && rows != NULL; rows = rows->next) {
-        dp_fit_rows_evaluate(rows, map, threads, sums);
-    }
 }

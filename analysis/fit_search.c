@@ -31,7 +31,7 @@ double dp_fit_visit_map(dp_fit_task *task, const double *c)
         return 1e30;
     }
     r->visit_count++;
-    dp_fit_evaluate(task->sample, &v->map, task->options->weights.output > 0.0, v->sums);
+    dp_fit_evaluate(task->sample, &v->map, dp_fit_parts(task->options->weights), v->sums);
     return dp_fit_loss(dp_fit_measure_of(v->sums, task->weight, task->sample->groups),
                        task->options->weights);
 }
@@ -174,6 +174,21 @@ static void visit_starts(dp_fit_task *task)
     }
 }
 
+/* All measures of the result, those too that its objective does not ask for. */
+static bool measure_best(dp_fit_task *task, const dp_fit_visit *best, dp_error *error)
+{
+    const dp_fit_sample *sample = task->sample;
+    dp_fit_sums *sums = calloc((size_t)sample->groups + 1, sizeof *sums);
+    if (sums == NULL) {
+        return dp_fail(error, "fit: not enough memory");
+    }
+    task->result->best = best->map;
+    dp_fit_evaluate(sample, &best->map, DP_FIT_ALL, sums);
+    task->result->measure = dp_fit_measure_of(sums, NULL, sample->groups);
+    free(sums);
+    return true;
+}
+
 bool dp_fit_search(const dp_fit_sample *sample, const dp_fit_options *options,
                    dp_fit_result *result, dp_error *error)
 {
@@ -189,9 +204,8 @@ bool dp_fit_search(const dp_fit_sample *sample, const dp_fit_options *options,
         if (result->joint_searched && result->joint.count == result->joint.bound) {
             best = &result->visits[result->visit_count - 1]; /* of several optima the widest */
         }
-        result->best = best->map;
-        result->measure = dp_fit_measure_of(best->sums, NULL, sample->groups);
-        good = dp_fit_cross_validate(&task, error) && dp_fit_bootstrap(&task, error);
+        good = measure_best(&task, best, error) && dp_fit_cross_validate(&task, error) &&
+               dp_fit_bootstrap(&task, error);
     }
     if (!good) {
         dp_fit_result_free(result);

@@ -22,7 +22,7 @@ static dp_fit_measure judge(const dp_fit_sample *sample, double a, double b)
     const double c[4] = {b, a};
     const dp_fit_map map = dp_fit_map_of(1, c);
     dp_fit_sums sums[DP_FIT_GROUPS];
-    dp_fit_evaluate(sample, &map, false, sums);
+    dp_fit_evaluate(sample, &map, DP_FIT_SCORES, sums);
     return dp_fit_measure_of(sums, NULL, sample->groups);
 }
 
@@ -192,7 +192,7 @@ START_TEST(output_measure_is_the_oracles)
         dp_fit_map map = {.degree = cases[i].degree, .floor = policy.map_floor};
         memcpy(map.c, policy.coefficient, sizeof map.c);
         dp_fit_sums sums[DP_FIT_GROUPS];
-        dp_fit_evaluate(&sample, &map, true, sums);
+        dp_fit_evaluate(&sample, &map, DP_FIT_ALL, sums);
         const dp_fit_measure m = dp_fit_measure_of(sums, NULL, sample.groups);
         static float lse[ROWS];
         const dp_attend_run_options run = {.inputs = &inputs, .launch = &launch, .threads = 2};

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/fit_rows.h"
 #include "analysis/fit_search.h"
 #include "support.h"
 
@@ -52,7 +53,7 @@ static dp_fit_sample part_of(const dp_fit_sample *all, int unit, bool others)
 static double loss_on(const dp_fit_sample *sample, const dp_fit_map *map, dp_fit_weights weights)
 {
     static dp_fit_sums sums[DP_FIT_GROUPS];
-    dp_fit_evaluate(sample, map, weights.output > 0.0, sums);
+    dp_fit_evaluate(sample, map, dp_fit_parts(weights), sums);
     return dp_fit_loss(dp_fit_measure_of(sums, NULL, sample->groups), weights);
 }
 
@@ -133,7 +134,7 @@ START_TEST(interval_is_two_standard_errors)
     const double c[2] = {1.2, 1.5};
     const dp_fit_map map = dp_fit_map_of(1, c);
     static dp_fit_sums sums[DP_FIT_GROUPS], worse[DP_FIT_GROUPS];
-    dp_fit_evaluate(&sample, &map, false, sums);
+    dp_fit_evaluate(&sample, &map, DP_FIT_SCORES, sums);
     double mean = 0.0, square = 0.0;
     for (int g = 0; g < 64; g++) {
         const double share = 1.0 - sums[g].matched / sums[g].scores;
@@ -220,9 +221,9 @@ START_TEST(files_do_not_mix)
     const double c[2] = {1.2, 1.5};
     const dp_fit_map map = dp_fit_map_of(1, c);
     static dp_fit_sums a[DP_FIT_GROUPS], b[DP_FIT_GROUPS], all[DP_FIT_GROUPS];
-    dp_fit_evaluate(&first, &map, true, a);
-    dp_fit_evaluate(&second, &map, true, b);
-    dp_fit_evaluate(&both, &map, true, all);
+    dp_fit_evaluate(&first, &map, DP_FIT_ALL, a);
+    dp_fit_evaluate(&second, &map, DP_FIT_ALL, b);
+    dp_fit_evaluate(&both, &map, DP_FIT_ALL, all);
     size_t wrong = 0;
     for (int g = 0; g < both.groups; g++) {
         const dp_fit_sums *alone = g < first.groups ? &a[g] : &b[g - first.groups];
@@ -265,6 +266,35 @@ START_TEST(threads_change_nothing)
         }
         dp_fit_result_free(&one);
     }
+}
+END_TEST
+
+/* The fast weighted sum against its definition, every bit. */
+START_TEST(weighted_sums_are_equal)
+{
+    enum { ROWS = 23, DIM = 128 };
+    static float data[ROWS][DIM];
+    const float *v[ROWS];
+    float weight[ROWS];
+    dp_rng rng = {12};
+    size_t wrong = 0;
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < ROWS; i++) {
+            v[i] = data[i];
+            weight[i] = ldexpf((float)(1 + dp_rng_below(&rng, 12)), -(int)dp_rng_below(&rng, 40));
+            for (size_t d = 0; d < DIM; d++) {
+                data[i][d] = (float)dp_rng_normal(&rng);
+            }
+        }
+        const size_t count = dp_rng_below(&rng, ROWS + 1);
+        const size_t dim = 1 + dp_rng_below(&rng, DIM);
+        float fast[DIM] = {0};
+        float plain[DIM] = {0};
+        dp_fit_accumulate(fast, dim, v, weight, count);
+        dp_fit_accumulate_scalar(plain, dim, v, weight, count);
+        wrong += memcmp(fast, plain, sizeof fast) != 0;
+    }
+    ck_assert_uint_eq(wrong, 0);
 }
 END_TEST
 
@@ -386,6 +416,7 @@ int main(void)
     tcase_add_test(tests, replicates_are_fitted_again);
     tcase_add_test(tests, files_do_not_mix);
     tcase_add_test(tests, threads_change_nothing);
+    tcase_add_test(tests, weighted_sums_are_equal);
     tcase_add_test(tests, parabola_and_cubic);
     tcase_add_test(tests, floors_keep_maps_monotone);
     tcase_add_test(tests, optimiser_finds_a_bowl);
