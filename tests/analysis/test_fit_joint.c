@@ -45,7 +45,7 @@ static void add(dp_fit_sample *s, double x)
 
 static dp_fit_sample random_sample(dp_rng *rng, size_t n, bool coarse)
 {
-    dp_fit_sample s = empty_sample(n);
+    dp_fit_sample s = empty_sample(n + 128);
     for (size_t i = 0; i < n; i++) {
         const double x = -4.0 + 7.0 * dp_rng_unit(rng);
         /* Coarse: scores of few values, so that many lines meet in one point. */
@@ -193,7 +193,8 @@ static int exact_code(float a, float b, double x)
     const wide mb = (wide)ldexpf(frexpf(b, &eb), 24);
     const wide mx = (wide)(x * 0x1p22);
     /* A x = ma mx 2^(ea - 46), B = mb 2^(eb - 24), both in 2^-72. */
-    const wide y = ma * mx * ((wide)1 << (ea + 26)) + mb * ((wide)1 << (eb + 48));
+    const wide y = (ma == 0 ? 0 : ma * mx * ((wide)1 << (ea + 26))) +
+                   (mb == 0 ? 0 : mb * ((wide)1 << (eb + 48)));
     int code = 0;
     for (int k = 0; k < 7; k++) {
         const wide m = (wide)QUARTERS[k] << 70;
@@ -229,6 +230,41 @@ START_TEST(values_are_exact_next_to_midpoints)
     }
     ck_assert_uint_ge(cases, 900000);
     ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+/* Codes by thresholds in x against codes one by one: pairs that rise (thresholds), fall or stand
+ * (no thresholds), and values that are ties. */
+START_TEST(sums_are_of_codes_one_by_one)
+{
+    static const double value[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    dp_rng rng = {31};
+    dp_fit_sample s = random_sample(&rng, 1500, false);
+    for (int i = 0; i < 100; i++) {
+        add(&s, 0.5 * (i % 8) - 2.0);
+    }
+    size_t wrong = 0;
+    for (int round = 0; round < 400; round++) {
+        double c[2] = {0.25 * dp_rng_below(&rng, 8), 0.5 * dp_rng_below(&rng, 6) - 0.5};
+        if (round % 2 == 0) {
+            c[0] = 0.2 + 1.6 * dp_rng_unit(&rng);
+            c[1] = -0.2 + 2.6 * dp_rng_unit(&rng);
+        }
+        const dp_fit_map map = dp_fit_map_of(1, c);
+        dp_fit_sums sums[4 * DP_FIT_UNIT_GROUPS], expected[4 * DP_FIT_UNIT_GROUPS] = {{0}};
+        dp_fit_evaluate(&s, &map, DP_FIT_ALL, sums);
+        for (size_t i = 0; i < s.count; i++) {
+            dp_fit_sums *g = &expected[s.group[i]];
+            const int code = exact_code(map.c[1], map.c[0], s.x[i]);
+            g->scores += 1.0;
+            g->matched += code == s.ideal[i];
+            g->mass += value[code];
+            g->ideal_mass += value[s.ideal[i]];
+        }
+        wrong += memcmp(sums, expected, sizeof sums) != 0;
+    }
+    ck_assert_uint_eq(wrong, 0);
+    dp_fit_sample_free(&s);
 }
 END_TEST
 
@@ -363,6 +399,7 @@ int main(void)
     TCase *tests = tcase_create("fit_joint");
     tcase_add_test(tests, bound_is_the_exhaustive_maximum);
     tcase_add_test(tests, values_are_exact_next_to_midpoints);
+    tcase_add_test(tests, sums_are_of_codes_one_by_one);
     tcase_add_test(tests, polygon_is_where_no_code_changes);
     tcase_add_test(tests, weights_are_repetitions);
     tcase_add_test(tests, degenerate_samples);
