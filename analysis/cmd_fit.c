@@ -325,7 +325,7 @@ int dp_cmd_fit(int argc, char **argv)
                  .starts = 128,
                  .locals = 3,
                  .bootstrap = 200,
-                 .grid = 33,
+                 .grid = 49,
                  .search_seed = 20260730,
                  .q_factor = 1.0,
                  .objective = "match",

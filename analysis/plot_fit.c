@@ -82,9 +82,16 @@ static bool write_shares(const dp_plot_request *request, const dp_fit_study *stu
         !dp_plot_open(&file, request, "fit_density.dat", error)) {
         return false;
     }
-    (void)fputs("# x, share of the scores in a bin of 1/8\n", file.stream);
+    (void)fputs(
+        "# x, share of the scores in a bin of 1/8, those of each map that have another code\n",
+        file.stream);
     for (int i = 0; i < DP_FIT_BINS; i++) {
-        (void)fprintf(file.stream, "%.4f %.6g\n", -8.0 + (i + 0.5) / 8.0, study->density[i]);
+        (void)fprintf(file.stream, "%.4f %.6g", -8.0 + (i + 0.5) / 8.0, study->density[i]);
+        for (size_t m = 0; m < study->maps; m++) {
+            const double equal = study->density[i] > 0.0 ? study->equal[m][i] : 1.0;
+            (void)fprintf(file.stream, " %.6g", study->density[i] * (1.0 - equal));
+        }
+        (void)fputc('\n', file.stream);
     }
     return dp_plot_close(&file, true, error);
 }
@@ -141,8 +148,9 @@ bool dp_plot_fit(const dp_plot_request *request, dp_error *error)
                       dp_plot_install(request, "fit.gp", error) &&
                       dp_plot_draw(request, "fit.gp", error);
     if (good && request->draw) {
-        (void)printf("%s%s%s/fit_boundaries.png\n", study.grid > 0 ? request->dir : "",
-                     study.grid > 0 ? "/fit_landscape.png\n" : "", request->dir);
+        (void)printf("%s%s%s/fit_boundaries.png\n%s/fit_codes.png\n",
+                     study.grid > 0 ? request->dir : "",
+                     study.grid > 0 ? "/fit_landscape.png\n" : "", request->dir, request->dir);
     }
     dp_fit_study_free(&study);
     return good;
