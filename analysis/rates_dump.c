@@ -36,7 +36,7 @@ static bool own(const walk *w, dp_dump_id id, size_t index)
     return w->unit.dumped.valid[id] && index >= first && index < first + dump->file_width[id];
 }
 
-/* exp2 of the log2 scores of one row below its maximum; 0 where masked. False: no finite one. */
+/* Softmax of the scores of one row, 0 where masked. False: there is no finite one. */
 static bool probabilities(const walk *w, size_t r, const float *raw, size_t keys, double *p)
 {
     const double multiplier = (double)w->unit.launch.multiplier;
@@ -49,8 +49,13 @@ static bool probabilities(const walk *w, size_t r, const float *raw, size_t keys
         }
         most = p[k] > most ? p[k] : most;
     }
+    double sum = 0.0;
     for (size_t k = 0; k < keys; k++) {
         p[k] = exp2(p[k] - most);
+        sum += p[k];
+    }
+    for (size_t k = 0; k < keys; k++) {
+        p[k] /= sum;
     }
     return most > -INFINITY;
 }

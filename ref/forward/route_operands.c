@@ -118,7 +118,7 @@ static void decode_row(const dp_block_plan *plan, dp_operand_format format, cons
 {
     const size_t block = plan->recipe.block;
     for (size_t i = 0; i < cols; i++) {
-        const dp_e2m1 e2m1 = {(uint8_t)(payload[i / 2] >> (4 * (i % 2)) & 15u)};
+        const dp_e2m1 e2m1 = {(uint8_t)((uint32_t)payload[i / 2] >> (4 * (i % 2)) & 15u)};
         const dp_e4m3 e4m3 = {payload[format == DP_OPERAND_NVFP4 ? 0 : i]};
         const float s = dp_block_scale_value(plan->recipe.scale, scale + i / block);
         const float x = format == DP_OPERAND_NVFP4 ? dp_e2m1_to_f32(e2m1) : dp_e4m3_to_f32(e4m3);

@@ -180,6 +180,8 @@ START_TEST(judgements)
         {"mismatches > last.mismatches + 6", 0},
         {"mismatches > median", 1}, /* of 0, 4, 4... */
         {"median < mismatches - 5.9", 1},
+        {"last.rms > median.rms", 1}, /* 3 of 1 and 3, whose median is 2 */
+        {"median.rms == 2, last.rms != 3", 1},
         {"cosine < 0.9", -1}, /* not measured here */
         {"mismatches>0, cosine < 0.9", -1},
         {"mismatches>10, rel_l2>0.1", 1},
@@ -193,6 +195,8 @@ START_TEST(judgements)
                             a_row("a", "4", 4, 0.25),  a_row("a", "5", 7, 8.0)};
     dp_run_set_text(&earlier[3], DP_RUN_FAILED, "mismatches>50");
     dp_run_set_text(&earlier[5], DP_RUN_KIND, "diff");
+    dp_run_set(&earlier[0], DP_RUN_RMS, 1.0);
+    dp_run_set(&earlier[4], DP_RUN_RMS, 3.0);
     const dp_history history = {sizeof earlier / sizeof earlier[0], earlier};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dp_error error = {""};

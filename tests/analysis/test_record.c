@@ -3,6 +3,7 @@
  * directp record as a CI job runs it, --fail-if of diff and range, and the plot of a history.
  */
 #include <hdf5.h>
+#include <math.h>
 #include <signal.h>
 
 #include "analysis/history.h"
@@ -121,6 +122,97 @@ START_TEST(rates_are_those_of_the_other_verbs)
     ck_assert(member(run.out, "mismatches") == mismatches);
     ck_assert(strstr(run.out, "\"kind\": \"pair\"") != NULL);
     ck_assert(member(run.out, "rel_l2") == 0.0);
+}
+END_TEST
+
+/* A dataset of the dump in one type. */
+static void *take(const char *path, hid_t type)
+{
+    const hid_t file = H5Fopen(dump, H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t set = H5Dopen2(file, path, H5P_DEFAULT);
+    const hid_t space = H5Dget_space(set);
+    void *data = malloc((size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type));
+    ck_assert(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    (void)H5Sclose(space);
+    (void)H5Dclose(set);
+    (void)H5Fclose(file);
+    return data;
+}
+
+/* Zero scales, zero codes and lost mass out of the datasets alone, with the exact softmax. */
+START_TEST(rates_of_p_from_the_definition)
+{
+    static dp_run run;
+    enum { HEADS = 2, ROWS = 128, KEYS = 128 };
+    make();
+    double *raw = take("/score/raw", H5T_NATIVE_DOUBLE);
+    double *q_global = take("/quantize/q_global", H5T_NATIVE_DOUBLE);
+    double *k_global = take("/quantize/k_global", H5T_NATIVE_DOUBLE);
+    uint8_t *code = take("/code/p_payload", H5T_NATIVE_UINT8);
+    uint8_t *byte = take("/scale/p_scale", H5T_NATIVE_UINT8);
+    for (size_t i = 5; i < HEADS * ROWS * KEYS / 32; i += 9) {
+        byte[i] = 0; /* blocks that count as lost whole */
+    }
+    const hid_t file = H5Fopen(dump, H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t set = H5Dopen2(file, "/scale/p_scale", H5P_DEFAULT);
+    ck_assert(H5Dwrite(set, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, byte) >= 0);
+    (void)H5Dclose(set);
+    (void)H5Fclose(file);
+    double zero_scale = 0, zero = 0, lost = 0;
+    for (size_t row = 0; row < HEADS * ROWS; row++) {
+        const double scale = q_global[row / ROWS] * k_global[row / ROWS] / sqrt(128.0);
+        double sum = 0, gone = 0;
+        for (size_t k = 0; k < KEYS; k++) {
+            const size_t i = row * KEYS + k;
+            const double p = exp(scale * (raw[i] - raw[row * KEYS]));
+            const unsigned c = code[i / 2] >> (i % 2 * 4) & 7u;
+            zero += c == 0;
+            zero_scale += k % 32 == 0 && byte[i / 32] == 0;
+            sum += p;
+            gone += c == 0 || byte[i / 32] == 0 ? p : 0;
+        }
+        lost += gone / sum; /* a row has a probability of 1 */
+    }
+    ck_assert_int_eq(record(&run, dump, "--json"), 0);
+    ck_assert(member(run.out, "zero_scale") == zero_scale / (HEADS * ROWS * KEYS / 32));
+    ck_assert(member(run.out, "zero_payload") == zero / (HEADS * ROWS * KEYS));
+    const double given = member(run.out, "lost_mass");
+    ck_assert_msg(fabs(given - lost / (HEADS * ROWS)) < 1e-5, "%.9g %.9g", given,
+                  lost / (HEADS * ROWS));
+    free(raw);
+    free(q_global);
+    free(k_global);
+    free(code);
+    free(byte);
+}
+END_TEST
+
+/* Masked, grouped, batched and peaked problems: the figures of attend, digit for digit. */
+START_TEST(rates_of_other_problems)
+{
+    static const char *const problems[] = {
+        "--seq 200 --heads 4 --kv-heads 2 --causal --dim 64 --policy accurate --epoch R",
+        "--seq 150 --heads 3 --batch 2 --policy guard-14b --epoch S",
+        "--seq 130 --heads 2 --policy fast --epoch R --q-factor 10 --causal"};
+    static const char *const figures[] = {"rel_l2", "cosine", "rmse", "nonfinite_rows"};
+    static dp_run run, other;
+    char line[2048], options[64];
+    make();
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(line, sizeof line, "attend --random 3 %s --stages all -o '%s' --json",
+                       problems[i], dump);
+        run_directp(&other, line);
+        ck_assert_msg(other.status == 0, "%s", other.err);
+        (void)snprintf(options, sizeof options, "--label %zu --json", i);
+        ck_assert_msg(record(&run, dump, options) == 0, "%s", run.err);
+        for (size_t k = 0; k < 4; k++) {
+            ck_assert(member(run.out, figures[k]) == member(other.out, figures[k]));
+        }
+        (void)snprintf(line, sizeof line, "attend --random 3 %s --codes '%s' --json", problems[i],
+                       scratch("codes.h5"));
+        run_directp(&other, line);
+        ck_assert(member(run.out, "code_match") == member(other.out, "match"));
+    }
 }
 END_TEST
 
@@ -351,6 +443,8 @@ int main(void)
     TCase *tests = tcase_create("record");
     tcase_add_checked_fixture(tests, NULL, scratch_remove);
     tcase_add_test(tests, rates_are_those_of_the_other_verbs);
+    tcase_add_test(tests, rates_of_p_from_the_definition);
+    tcase_add_test(tests, rates_of_other_problems);
     tcase_add_test(tests, conditions_decide_the_exit_status);
     tcase_add_test(tests, conditions_of_diff_and_range);
     tcase_add_test(tests, the_history_is_printed);
