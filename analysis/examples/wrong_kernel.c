@@ -56,11 +56,13 @@ static void check(int good, const char *what)
 /* What the oracle's dump says it is, the kernel's dump says too. */
 static void copy_attribute(hid_t from, hid_t to, const char *name)
 {
-    char data[sizeof(char *) * 8];
     const hid_t a = H5Aopen(from, name, H5P_DEFAULT);
     const hid_t type = H5Aget_type(a), space = H5Aget_space(a);
     const hid_t b = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    check(H5Aread(a, type, data) >= 0 && H5Awrite(b, type, data) >= 0, name);
+    void *data = calloc(1, H5Tget_size(type)); /* one number, or a pointer to a text */
+    check(data != NULL && H5Aread(a, type, data) >= 0 && H5Awrite(b, type, data) >= 0, name);
+    (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, data);
+    free(data);
     (void)H5Aclose(b);
     (void)H5Sclose(space);
     (void)H5Tclose(type);

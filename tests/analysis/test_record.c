@@ -165,7 +165,7 @@ START_TEST(rates_of_p_from_the_definition)
         for (size_t k = 0; k < KEYS; k++) {
             const size_t i = row * KEYS + k;
             const double p = exp(scale * (raw[i] - raw[row * KEYS]));
-            const unsigned c = code[i / 2] >> (i % 2 * 4) & 7u;
+            const unsigned c = (unsigned)code[i / 2] >> (i % 2 * 4) & 7u;
             zero += c == 0;
             zero_scale += k % 32 == 0 && byte[i / 32] == 0;
             sum += p;
