@@ -123,6 +123,7 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
     const dp_diff_dataset *set = &result->set[id];
     trial t;
     bool good = make_trial(&t, unit, id, error);
+    unit->last = id; /* later stages explain nothing */
     result->tried = t.count;
     for (size_t i = 0; good && i < set->kept_count; i++) {
         good = dp_unit_load(unit, set->kept[i], error);

@@ -26,6 +26,7 @@ bool dp_unit_allocate(dp_unit *unit, const dp_dump *dump, int threads, dp_error 
     memset(unit, 0, sizeof *unit);
     unit->dump = dump;
     unit->threads = threads;
+    unit->last = DP_DUMP_LSE;
     bool good = true;
     for (int i = 0; i < DP_DUMP_DATASETS; i++) {
         const size_t bytes = dp_unit_bytes(unit, (dp_dump_id)i);
@@ -208,7 +209,7 @@ bool dp_unit_load(dp_unit *unit, size_t index, dp_error *error)
     const size_t old_batch = unit->batch;
     const size_t old_kv = unit->kv;
     place(unit, index);
-    for (int i = 0; i < DP_DUMP_DATASETS; i++) {
+    for (int i = 0; i <= (int)unit->last; i++) {
         const dp_dump_id id = (dp_dump_id)i;
         const bool key_side = dp_dump_datasets[id].rows != DP_DUMP_QUERY_ROWS;
         if (key_side && same_keys && old_batch == unit->batch && old_kv == unit->kv) {
