@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "analysis/attend_choice.h"
 #include "analysis/commands.h"
 #include "analysis/diff_report.h"
 #include "analysis/options.h"
@@ -18,7 +19,7 @@ static const char *file_of(const char *dir, const char *name, const char *ending
     return path;
 }
 
-static bool write_cases(const char *dir, dp_error *error)
+static bool write_cases(const char *dir, const dp_direct_p *aimed, dp_error *error)
 {
     char path[DP_PATH_SIZE];
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
@@ -27,7 +28,7 @@ static bool write_cases(const char *dir, dp_error *error)
     for (size_t i = 0; dp_standard_case_at(i) != NULL; i++) {
         const dp_standard_case *which = dp_standard_case_at(i);
         dp_tensors tensors;
-        if (!dp_standard_case_make(which, &tensors, error)) {
+        if (!dp_standard_case_make(which, aimed, &tensors, error)) {
             return false;
         }
         const bool good = dp_tensors_save(file_of(dir, which->name, ".h5", path), &tensors, error);
@@ -44,12 +45,19 @@ static bool write_cases(const char *dir, dp_error *error)
 int dp_cmd_cases(int argc, char **argv)
 {
     const char *dir = "cases";
-    const dp_option options[] = {{.name = "output",
-                                  .type = DP_OPTION_TEXT,
-                                  .value = &dir,
-                                  .help = "folder for the cases; made when missing",
-                                  .argument = "DIR",
-                                  .letter = 'o'}};
+    const char *policy = "fast";
+    const char *epoch = "R";
+    const char *set = NULL;
+    const dp_option options[] = {
+        {.name = "output",
+         .type = DP_OPTION_TEXT,
+         .value = &dir,
+         .help = "folder for the cases; made when missing",
+         .argument = "DIR",
+         .letter = 'o'},
+        DP_TEXT("policy", &policy, "NAME", "aim one head of the midpoints at this policy too"),
+        DP_CHOICE("epoch", &epoch, "S|R", "sources of that policy"),
+        DP_TEXT("set", &set, "NAME=VALUE,...", "fields of that policy")};
     const dp_usage usage = {
         .verb = "cases",
         .operands = "",
@@ -57,6 +65,9 @@ int dp_cmd_cases(int argc, char **argv)
             "Write the standard case set: the inputs on which a kernel must agree with the "
             "oracle before it is called verified. Put the kernel's dump of NAME.h5 beside it "
             "as NAME.dump.h5 and run `directp verify DIR`.",
+        .notes = "The case p-midpoints is aimed at the policies fast, wan, accurate, guard-1.3b,\n"
+                 "guard-14b and ideal-accurate; a kernel with other constants takes --policy and\n"
+                 "--set, so that its values too lie on the midpoints.",
         .example = "directp cases -o cases\n"
                    "directp attend cases/random.h5 --policy fast --stages all -o "
                    "cases/random.dump.h5\n"
@@ -64,45 +75,69 @@ int dp_cmd_cases(int argc, char **argv)
         .least = 0,
         .most = 0,
         .options = options,
-        .count = 1};
+        .count = sizeof options / sizeof options[0]};
     const int status = dp_options_parse(&usage, &argc, argv);
+    if (status != DP_CONTINUE) {
+        return status;
+    }
     dp_error error = {""};
-    return status != DP_CONTINUE      ? status
-           : write_cases(dir, &error) ? DP_EXIT_SAME
-                                      : dp_report_error(&error);
+    dp_direct_p aimed;
+    dp_mma_switches mma = {0};
+    const bool good =
+        dp_launch_choice(policy, epoch, set, "exact", 1.0 / sqrt(128.0), &aimed, &mma, &error) &&
+        write_cases(dir, &aimed, &error);
+    return good ? DP_EXIT_SAME : dp_report_error(&error);
 }
 
 /* ---- verify -------------------------------------------------------------------------------------
  */
+
+enum { MIDPOINT_ULPS = 16 };
 
 /* What the dumps exercised, over all cases. */
 typedef struct {
     uint64_t q_code[16], k_code[16], v_code[16], p_code[8];
     uint64_t q_scale[256], v_scale[256], p_scale[256];
     uint64_t count[385];
-    uint64_t zero_rows, midpoints[7];
-    uint64_t floors; /* blocks at the stored floor */
+    uint64_t zero_rows;
+    uint64_t midpoints[7][3]; /* values just below, on, and just above each midpoint */
+    uint64_t floors;          /* blocks at the stored floor */
 } coverage;
+
+/* The floats just below a midpoint, it, and those above. */
+static void count_value(coverage *c, float y)
+{
+    static const float middle[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+    for (int k = 0; k < 7; k++) {
+        const int64_t at = (int64_t)dp_f32_bits(y) - (int64_t)dp_f32_bits(middle[k]);
+        if (y > 0.0f && at >= -MIDPOINT_ULPS && at <= MIDPOINT_ULPS) {
+            c->midpoints[k][at < 0 ? 0 : at == 0 ? 1 : 2]++;
+        }
+    }
+}
 
 static void cover_midpoints(const dp_unit *unit, coverage *c)
 {
-    static const float middle[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+    const dp_forward_policy *policy = &unit->launch.policy;
     const size_t keys = unit->dump->key_rows;
+    const int stage = (int)(unit->query_tile & 1u);
     for (size_t i = 0; i < unit->rows * keys; i += DP_BLOCK) {
+        const int quarter = (int)(i / DP_BLOCK % DP_QUARTERS);
         const float *raw = dp_strip_f32(&unit->in, DP_DUMP_RAW) + i;
         const float m = dp_strip_f32(&unit->in, DP_DUMP_ROW_REF)[i / keys];
         float largest = -INFINITY;
         for (size_t j = 0; j < DP_BLOCK; j++) {
             largest = raw[j] > largest ? raw[j] : largest;
         }
+        if (policy->rebase_q1 && stage == 0 && quarter == 1) {
+            continue; /* another path, whose values are not looked at */
+        }
         const int u = dp_block_byte(&unit->launch, largest, m);
         const dp_block_scalars s =
             dp_block_offsets(&unit->launch, m, dp_working_byte(&unit->launch, u));
         for (size_t j = 0; j < DP_BLOCK; j++) {
-            const float y = dp_lane_value(&unit->launch, s, false, raw[j]);
-            for (int k = 0; k < 7; k++) { /* within 64 ulps of the midpoint */
-                c->midpoints[k] += fabsf(y - middle[k]) <= middle[k] * 0x1p-18f;
-            }
+            const bool native = dp_forward_policy_native_pair(policy, stage, quarter, (int)j / 2);
+            count_value(c, dp_lane_value(&unit->launch, s, native, raw[j]));
         }
     }
 }
@@ -159,28 +194,39 @@ static bool cover(const dp_dump *dump, coverage *c, dp_error *error)
     return good;
 }
 
-/* The dump's own inputs must be the case's: other data prove nothing about this case. */
+static bool equal_inputs(const dp_dump *dump, const dp_tensors *t)
+{
+    bool same = dump->batch == 1 && dump->q_heads == t->q_heads && dump->kv_heads == t->kv_heads &&
+                dump->queries == t->q_len && dump->keys == t->kv_len && dump->dim == t->dim;
+    const size_t q = t->q_heads * t->q_len * t->dim;
+    const size_t kv = t->kv_heads * t->kv_len * t->dim;
+    for (size_t i = 0; same && i < q; i++) {
+        same = dump->q[i] == dp_f32_bits(t->q[i]) >> 16;
+    }
+    for (size_t i = 0; same && i < kv; i++) {
+        same = dump->k[i] == dp_f32_bits(t->k[i]) >> 16 && dump->v[i] == dp_f32_bits(t->v[i]) >> 16;
+    }
+    return same;
+}
+
+/* The dump's own inputs must be the case's, aimed at no policy or at its own: other data prove
+ * nothing about this case. */
 static bool same_inputs(const dp_standard_case *which, const dp_dump *dump, dp_error *error)
 {
-    dp_tensors t;
+    bool same = false;
     if (!dump->has_inputs) {
         return dp_fail(error, "%s: it has no /inputs: dump Q, K and V of %s.h5 with the stages",
                        dump->path, which->name);
     }
-    if (!dp_standard_case_make(which, &t, error)) {
-        return false;
+    const dp_direct_p *const aims[] = {NULL, &dump->launch};
+    for (int i = 0; i < 2 && !same; i++) {
+        dp_tensors t;
+        if (!dp_standard_case_make(which, aims[i], &t, error)) {
+            return false;
+        }
+        same = equal_inputs(dump, &t);
+        dp_tensors_free(&t);
     }
-    bool same = dump->batch == 1 && dump->q_heads == t.q_heads && dump->kv_heads == t.kv_heads &&
-                dump->queries == t.q_len && dump->keys == t.kv_len && dump->dim == t.dim;
-    const size_t q = t.q_heads * t.q_len * t.dim;
-    const size_t kv = t.kv_heads * t.kv_len * t.dim;
-    for (size_t i = 0; same && i < q; i++) {
-        same = dump->q[i] == dp_f32_bits(t.q[i]) >> 16;
-    }
-    for (size_t i = 0; same && i < kv; i++) {
-        same = dump->k[i] == dp_f32_bits(t.k[i]) >> 16 && dump->v[i] == dp_f32_bits(t.v[i]) >> 16;
-    }
-    dp_tensors_free(&t);
     return same ||
            dp_fail(error, "%s: its inputs are not those of %s.h5: run the kernel on the case",
                    dump->path, which->name);
@@ -277,6 +323,21 @@ static void range_of(const uint64_t *counts, int n, int *low, int *high)
     }
 }
 
+static void print_midpoints(const coverage *c, FILE *stream)
+{
+    static const char *const side[] = {"1-16 ulps below", "on it", "1-16 ulps above"};
+    (void)fputs("  values of P around the midpoints\n                   "
+                "     0.25    0.75    1.25    1.75     2.5     3.5       5\n",
+                stream);
+    for (int i = 0; i < 3; i++) {
+        (void)fprintf(stream, "    %-16s", side[i]);
+        for (int k = 0; k < 7; k++) {
+            (void)fprintf(stream, " %7llu", (unsigned long long)c->midpoints[k][i]);
+        }
+        (void)fputs("\n", stream);
+    }
+}
+
 static void print_coverage(const coverage *c, FILE *stream)
 {
     int low, high;
@@ -297,18 +358,24 @@ static void print_coverage(const coverage *c, FILE *stream)
     range_of(c->count, 385, &low, &high);
     (void)fprintf(stream, "  sums of codes  %d values, %d to %d\n", seen(c->count, 385), low, high);
     (void)fprintf(stream, "  rows of sum 0  %llu\n", (unsigned long long)c->zero_rows);
-    (void)fputs("  values of P within 2^-18 of the midpoints 0.25 0.75 1.25 1.75 2.5 3.5 5:",
-                stream);
+    print_midpoints(c, stream);
+}
+
+/* Every midpoint was met exactly, or both sides of it as closely as 16 ulps. */
+static bool midpoints_met(const coverage *c)
+{
+    bool good = true;
     for (int k = 0; k < 7; k++) {
-        (void)fprintf(stream, " %llu", (unsigned long long)c->midpoints[k]);
+        const uint64_t *m = c->midpoints[k];
+        good = good && (m[1] > 0 || (m[0] > 0 && m[2] > 0));
     }
-    (void)fputs("\n", stream);
+    return good;
 }
 
 static bool complete(const coverage *c)
 {
     return seen(c->q_code, 16) >= 15 && seen(c->k_code, 16) >= 15 && seen(c->v_code, 16) >= 15 &&
-           seen(c->p_code, 8) == 8 && seen(c->p_scale, 256) >= 64;
+           seen(c->p_code, 8) == 8 && seen(c->p_scale, 256) >= 64 && midpoints_met(c);
 }
 
 static bool verify(const char *dir, const dp_dump_overrides *overrides, dp_style style,

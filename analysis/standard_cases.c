@@ -23,6 +23,8 @@ static const dp_standard_case CASES[] = {
     {"grouped-heads", "four query heads on two key heads of different size", 128, 256, 4, 2},
     {"zero-blocks", "blocks, rows and a head of zeros among others", 128, 256, 2, 2},
     {"flat", "scores that hardly differ: the largest sums of codes", 128, 256, 1, 1},
+    {"p-midpoints", "values of P on the midpoints of E2M1 and one ulp beside, a policy a head", 256,
+     256, 11, 11},
 };
 
 const dp_standard_case *dp_standard_case_at(size_t index)
@@ -129,7 +131,8 @@ static char *copied(const char *text)
     return copy;
 }
 
-bool dp_standard_case_make(const dp_standard_case *which, dp_tensors *t, dp_error *error)
+bool dp_standard_case_make(const dp_standard_case *which, const dp_direct_p *aimed, dp_tensors *t,
+                           dp_error *error)
 {
     uint64_t state = 20260814;
     for (const char *c = which->name; *c != '\0'; c++) {
@@ -156,6 +159,11 @@ bool dp_standard_case_make(const dp_standard_case *which, dp_tensors *t, dp_erro
     }
     for (size_t h = 0; h < t->q_heads; h++) {
         t->kv_of_q[h] = h * t->kv_heads / t->q_heads;
+    }
+    if (strcmp(which->name, "p-midpoints") == 0 &&
+        !dp_standard_midpoints(aimed, t->q_len, t->kv_len, t->q, t->k, error)) {
+        dp_tensors_free(t);
+        return false;
     }
     return true;
 }

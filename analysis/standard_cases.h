@@ -7,6 +7,7 @@
 #define DP_ANALYSIS_STANDARD_CASES_H
 
 #include "analysis/tensors.h"
+#include "ref/forward/forward.h"
 
 typedef struct {
     const char *name;
@@ -16,7 +17,14 @@ typedef struct {
 
 /* Case number `index`; NULL after the last. */
 const dp_standard_case *dp_standard_case_at(size_t index);
-/* Its tensors, the same on every machine; the caller frees them. */
-bool dp_standard_case_make(const dp_standard_case *which, dp_tensors *tensors, dp_error *error);
+/* Its tensors, the same on every machine; the caller frees them. aimed: one head of the case
+ * p-midpoints is made for this launch; NULL: for the policy fast, as the published policies are. */
+bool dp_standard_case_make(const dp_standard_case *which, const dp_direct_p *aimed,
+                           dp_tensors *tensors, dp_error *error);
+
+/* Q [head][queries][128] and K [head][keys][128] of the case p-midpoints, and its heads. */
+size_t dp_standard_midpoint_heads(void);
+bool dp_standard_midpoints(const dp_direct_p *aimed, size_t queries, size_t keys, float *q,
+                           float *k, dp_error *error);
 
 #endif

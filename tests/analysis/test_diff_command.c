@@ -3,6 +3,7 @@
  * directp diff as a user runs it: dumps of the command itself, of foreign writers, windows of rows,
  * scale pages, dumps that do not say what they are, and damaged ones.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/h5.h"
@@ -286,6 +287,57 @@ START_TEST(standard_cases_verify)
 }
 END_TEST
 
+/* The scores of the case put values of P on midpoints: counted here from the policy's constants,
+ * with the codes that ties to even asks for. Heads 0 and 1 are aimed at the policy fast. */
+START_TEST(midpoints_of_p_are_met)
+{
+    static dp_run run;
+    static const float middle[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+    static const unsigned even[7] = {0, 2, 2, 4, 4, 6, 6};
+    char line[2048];
+    hsize_t dims[4];
+    int rank;
+    (void)snprintf(line, sizeof line, "cases -o '%s'", scratch("cases"));
+    run_directp(&run, line);
+    (void)snprintf(dump, sizeof dump, "%s", scratch("cases/p.h5"));
+    (void)snprintf(line, sizeof line,
+                   "attend '%s' --policy fast --epoch R --threads 1 --stages score,code -o '%s'",
+                   scratch("cases/p-midpoints.h5"), dump);
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    const hid_t file = open_dump();
+    float *raw = take(file, "/score/raw", H5T_NATIVE_FLOAT, dims, &rank);
+    uint8_t *p = take(file, "/code/p_payload", H5T_NATIVE_UINT8, dims, &rank);
+    close_dump(file);
+    const float s0 = dp_f32_from_bits(0x3E0293D5u), l6 = dp_f32_from_bits(0x40257007u);
+    const float shift = dp_f32_from_bits(0x3ED47FCCu);
+    unsigned on[7] = {0}, wrong = 0;
+    for (size_t i = 0; i < 2 * 256 * 256; i++) {
+        if (i / 256 / 128 % 2 == 0) {
+            continue; /* in odd query tiles nothing is rebased */
+        }
+        float most = raw[i / 32 * 32];
+        for (size_t j = i / 32 * 32; j < i / 32 * 32 + 32; j++) {
+            most = fmaxf(most, raw[j]);
+        }
+        const float q = l6 - floorf(most * s0 + shift); /* bytes far above every floor */
+        const float y = fmaf(raw[i], 1.5f * s0, fmaf(1.5f, q, 1.2f));
+        for (int k = 0; k < 7; k++) {
+            on[k] += y == middle[k];
+            wrong += y == middle[k] && (p[i / 2] >> (i % 2 * 4) & 15u) != even[k];
+        }
+    }
+    for (int k = 1; k < 7; k++) {
+        ck_assert_msg(on[k] > 0, "no value is %g", (double)middle[k]);
+    }
+    ck_assert_uint_eq(wrong, 0);
+    free(raw);
+    free(p);
+    (void)snprintf(line, sizeof line, "rm -rf '%s'", scratch("cases"));
+    ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diff command");
@@ -300,6 +352,7 @@ int main(void)
     tcase_add_test(tests, damaged_dumps);
     tcase_add_test(tests, against_tolerance_reports);
     tcase_add_test(tests, standard_cases_verify);
+    tcase_add_test(tests, midpoints_of_p_are_met);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
 }
