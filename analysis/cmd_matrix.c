@@ -26,6 +26,7 @@ static const dp_column COLUMNS[] = {{"section", NULL, -1},
                                     {"rmse", NULL, 6},
                                     {"slope", NULL, 4},
                                     {"nonfinite_rows", NULL, -1},
+                                    {"rows", NULL, -1},
                                     {"lost_mass", NULL, 6},
                                     {"flushed", NULL, 6},
                                     {"overflowed", NULL, 6},
@@ -101,6 +102,7 @@ static void add_row(dp_report *report, const dp_matrix_row *row)
     add_number(report, row->metrics.rmse);
     add_number(report, row->metrics.slope);
     dp_report_i64(report, (int64_t)row->metrics.nonfinite_rows);
+    dp_report_i64(report, (int64_t)row->metrics.rows);
     add_number(report, row->lost_mass);
     add_number(report, row->flushed);
     add_number(report, row->overflowed);

@@ -10,13 +10,16 @@ enum { MOST = 2 }; /* relative L2 drawn: what is worse stands at the edge */
 static int family(const char *name)
 {
     static const char *const starts[] = {"direct", "stabilised", "hao",       "sage",
-                                         "fa",     "shiftless",  "fastvideo", "sampled"};
+                                         "fa4",    "shiftless",  "fastvideo", "sampled"};
     for (int i = 0; i < 8; i++) {
         if (strncmp(name, starts[i], strlen(starts[i])) == 0) {
-            return strcmp(name, "fastvideo") == 0 ? 7 : i + 1;
+            return i + 1;
         }
     }
-    return strcmp(name, "duda") == 0 || strcmp(name, "modelopt") == 0 ? 9 : 10;
+    if (strncmp(name, "fa3", 3) == 0) {
+        return 5;
+    }
+    return strcmp(name, "duda") == 0 || strncmp(name, "modelopt", 8) == 0 ? 9 : 10;
 }
 
 /* The k-th input, in the order of the rows; NULL after the last. */
@@ -186,6 +189,11 @@ static bool write_plane(const dp_plot_request *request, const dp_matrix *m, dp_e
     return dp_plot_close(&file, true, error);
 }
 
+static bool is_sweep(const dp_matrix_row *row, const char *name)
+{
+    return !isnan(row->parameter) && strcmp(row->name, name) == 0;
+}
+
 static bool write_sweep(const dp_plot_request *request, const dp_matrix *m, dp_error *error)
 {
     static const char *const names[3] = {"g-nv-nv", "g-mx-nv", "fast"};
@@ -198,7 +206,7 @@ static bool write_sweep(const dp_plot_request *request, const dp_matrix *m, dp_e
         (void)fprintf(file.stream, "%s\"%s\"\n", n > 0 ? "\n\n" : "", names[n]);
         for (size_t i = 0; i < m->count; i++) {
             const dp_matrix_row *row = &m->rows[i];
-            if (!isnan(row->parameter) && strcmp(row->name, names[n]) == 0) {
+            if (is_sweep(row, names[n])) {
                 (void)fprintf(file.stream, "%g %.9g %.9g\n", row->parameter, row->metrics.rel_l2,
                               row->published_rel_l2);
             }
@@ -251,8 +259,8 @@ static bool write_settings(const dp_plot_request *request, const dp_matrix *m, s
     }
     int sweeps[2] = {0, 0};
     for (size_t i = 0; i < m->count; i++) {
-        sweeps[0] += strcmp(m->rows[i].section, "g") == 0;
-        sweeps[1] += strcmp(m->rows[i].section, "density") == 0;
+        sweeps[0] += is_sweep(&m->rows[i], "g-nv-nv");
+        sweeps[1] += is_sweep(&m->rows[i], "fast");
     }
     (void)fprintf(file.stream,
                   "# Written by directp plot matrix; matrix.gp loads it.\n"
@@ -283,8 +291,7 @@ static void list_pictures(const char *folder, const dp_matrix *m, size_t mass)
         plane = plane || has_input(m, input);
     }
     for (size_t i = 0; i < m->count; i++) {
-        sweep = sweep || strcmp(m->rows[i].section, "g") == 0 ||
-                strcmp(m->rows[i].section, "density") == 0;
+        sweep = sweep || is_sweep(&m->rows[i], "g-nv-nv") || is_sweep(&m->rows[i], "fast");
     }
     const bool made[] = {plane, sweep, mass > 0};
     const char *const names[] = {"plane", "sweep", "mass"};

@@ -169,7 +169,7 @@ expect 0 out/fit.txt $directp fit --sigma 1 --objective match -o out/fit.h5 &&
     plot fit out/fit out/fit.h5
 
 begin "matrix: formats and routes side by side"
-expect 0 out/matrix.txt $directp matrix --seq 256 --heads 16 -o out/matrix.h5 &&
+expect 0 out/matrix.txt $directp matrix --seq 256 --heads 16 --sections formats,density -o out/matrix.h5 &&
     plot matrix out/matrix out/matrix.h5
 
 begin "pictures and summary"

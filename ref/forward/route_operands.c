@@ -143,7 +143,8 @@ static bool quantize_rows(dp_operand_format format, bool fake, const float *x, s
             continue;
         }
         if (format == DP_OPERAND_NVFP4_K64) {
-            dp_fold64_row(from, 1.0f, DP_SUM_TREE, payload + row * bytes, scale + row * scales, NULL);
+            dp_fold64_row(from, 1.0f, DP_SUM_TREE, payload + row * bytes, scale + row * scales,
+                          NULL);
             continue;
         }
         uint8_t *to = fake ? codes : payload + row * bytes;

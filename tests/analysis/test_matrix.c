@@ -44,10 +44,10 @@ static const reading AT_256[] = {{"direct-nv-nv", 0.0031, 0.0197},
                                  {"direct-mx-nv", 0.0007, 0.0052},
                                  {"direct-nv-mx", 0.0018, 0.0592},
                                  {"direct-mx-mx", 0.0010, 0.0252}};
-static const reading AT_1024[] = {{"direct-nv-nv", 0.0040, 0.0250},
-                                  {"direct-mx-nv", 0.0015, 0.0150},
-                                  {"direct-nv-mx", 0.0062, 0.1000},
-                                  {"direct-mx-mx", 0.0090, 0.0600}};
+static const reading AT_1024[] = {{"direct-nv-nv", 0.0045, 0.0271},
+                                  {"direct-mx-nv", 0.0015, 0.0125},
+                                  {"direct-nv-mx", 0.0052, 0.0845},
+                                  {"direct-mx-mx", 0.0077, 0.0512}};
 
 static const reading *reading_of(const char *name)
 {

@@ -483,8 +483,8 @@ START_TEST(shiftless_scales_overflow_above_448)
     static const struct {
         float peak;
         bool overflows;
-    } cases[] = {{11.0f, false}, {11.39f, false}, {11.5f, true}, {30.0f, true}};
-    for (int i = 0; i < 4; i++) {
+    } cases[] = {{11.0f, false}, {11.39f, false}, {11.42f, true}, {11.5f, true}, {30.0f, true}};
+    for (int i = 0; i < 5; i++) {
         for (int raw = 0; raw < 2; raw++) {
             const dp_route route = find(raw ? "shiftless-nv-nv-raw" : "shiftless-nv-nv");
             float scores[DP_TILE] = {0};
