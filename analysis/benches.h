@@ -10,6 +10,7 @@
 dp_bench_main dp_bench_arith;
 dp_bench_main dp_bench_attend;
 dp_bench_main dp_bench_device;
+dp_bench_main dp_bench_diff;
 dp_bench_main dp_bench_formats;
 dp_bench_main dp_bench_memory;
 

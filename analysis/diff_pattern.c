@@ -134,37 +134,58 @@ static double most_rest(bool precise)
     return precise ? 1e-10 : 3e-5;
 }
 
-void dp_diff_groups_row(dp_diff_groups *g, const dp_diff_place *at, size_t column_tile,
-                        size_t first, size_t columns, const double *x, const double *y,
-                        bool precise)
+static void add_to(dp_diff_sums *to, const dp_diff_sums *more)
+{
+    to->n += more->n;
+    to->sx += more->sx;
+    to->sy += more->sy;
+    to->sxx += more->sxx;
+    to->sxy += more->sxy;
+    to->syy += more->syy;
+}
+
+/* Sums of a run of columns; pairs that are not both finite are left out. */
+static dp_diff_sums sums_of(const double *x, const double *y, size_t count, bool *broken)
+{
+    dp_diff_sums all = {0}, finite = {0};
+    for (size_t i = 0; i < count; i++) {
+        add(&all, x[i], y[i]);
+    }
+    if (isfinite(all.sxx) && isfinite(all.syy)) {
+        return all;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (isfinite(x[i]) && isfinite(y[i])) {
+            add(&finite, x[i], y[i]);
+        } else {
+            *broken = *broken || isfinite(x[i]) || isfinite(y[i]);
+        }
+    }
+    return finite;
+}
+
+dp_diff_sums dp_diff_groups_row(dp_diff_groups *g, const dp_diff_place *at, size_t column_tile,
+                                size_t first, size_t columns, const double *x, const double *y,
+                                bool precise)
 {
     const size_t head = (size_t)at->head;
     const size_t tile = (size_t)at->row / DP_TILE;
     dp_diff_sums row = {0};
     g->too_many[DP_GROUP_HEAD] |= head >= DP_DIFF_GROUPS;
     g->too_many[DP_GROUP_QUERY_TILE] |= tile >= DP_DIFF_GROUPS;
-    for (size_t i = 0; i < columns; i++) {
-        const size_t column = column_tile > 0 ? (first + i) / column_tile : 0;
-        if (!isfinite(x[i]) || !isfinite(y[i])) {
-            g->broken = g->broken || isfinite(x[i]) || isfinite(y[i]);
-            continue;
-        }
-        add(&row, x[i], y[i]);
-        g->too_many[DP_GROUP_COLUMN_TILE] |= column >= DP_DIFF_GROUPS || column_tile == 0;
-        if (column < DP_DIFF_GROUPS) {
-            add(&g->sums[DP_GROUP_COLUMN_TILE][column], x[i], y[i]);
-        }
+    g->too_many[DP_GROUP_COLUMN_TILE] |= column_tile == 0;
+    for (size_t i = 0; i < columns;) {
+        const size_t group = column_tile > 0 ? (first + i) / column_tile : 0;
+        const size_t end = column_tile > 0 ? (group + 1) * column_tile - first : columns;
+        const size_t count = (end < columns ? end : columns) - i;
+        const dp_diff_sums sums = sums_of(x + i, y + i, count, &g->broken);
+        add_to(&row, &sums);
+        g->too_many[DP_GROUP_COLUMN_TILE] |= group >= DP_DIFF_GROUPS;
+        add_to(&g->sums[DP_GROUP_COLUMN_TILE][group % DP_DIFF_GROUPS], &sums);
+        i += count;
     }
-    dp_diff_sums *to[] = {&g->sums[DP_GROUP_HEAD][head % DP_DIFF_GROUPS],
-                          &g->sums[DP_GROUP_QUERY_TILE][tile % DP_DIFF_GROUPS]};
-    for (int i = 0; i < 2; i++) {
-        to[i]->n += row.n;
-        to[i]->sx += row.sx;
-        to[i]->sy += row.sy;
-        to[i]->sxx += row.sxx;
-        to[i]->sxy += row.sxy;
-        to[i]->syy += row.syy;
-    }
+    add_to(&g->sums[DP_GROUP_HEAD][head % DP_DIFF_GROUPS], &row);
+    add_to(&g->sums[DP_GROUP_QUERY_TILE][tile % DP_DIFF_GROUPS], &row);
     g->rows++;
     if (row.n > 1.0 && rest_of(&row, false) <= most_rest(precise)) {
         const double factor = value_of(&row, false);
@@ -172,6 +193,7 @@ void dp_diff_groups_row(dp_diff_groups *g, const dp_diff_place *at, size_t colum
         g->most = g->scaled_rows == 0 || factor > g->most ? factor : g->most;
         g->scaled_rows++;
     }
+    return row;
 }
 
 /* Each group has a factor of its own that leaves nothing. */

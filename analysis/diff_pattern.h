@@ -54,10 +54,10 @@ dp_diff_cluster dp_diff_cluster_of(const uint32_t *map, size_t map_columns, size
 const char *dp_diff_residue_text(const dp_diff_spread *spread, size_t rows, size_t columns,
                                  char text[120]);
 
-/* One row that differs: expected x, found y, as numbers. precise: f32, else bf16. */
-void dp_diff_groups_row(dp_diff_groups *groups, const dp_diff_place *at, size_t column_tile,
-                        size_t first, size_t columns, const double *x, const double *y,
-                        bool precise);
+/* One row that differs: expected x, found y, as numbers. precise: f32, else bf16. Its sums. */
+dp_diff_sums dp_diff_groups_row(dp_diff_groups *groups, const dp_diff_place *at, size_t column_tile,
+                                size_t first, size_t columns, const double *x, const double *y,
+                                bool precise);
 /* A factor (offset: a constant that is added) that explains every row that differs: its name and
  * the groups, or NULL. totals: groups of the whole comparison along each axis. */
 const char *dp_diff_factor(const dp_diff_groups *groups, const size_t totals[DP_GROUP_AXES],
