@@ -216,6 +216,26 @@ static bool copy_file(const char *from, const char *to, dp_error *error)
            dp_fail(error, "%s: cannot be copied (%s): is the disk full?", from, strerror(errno));
 }
 
+/* The copy of the old file, open for writing. */
+static bool open_copy(append *a)
+{
+    if (!copy_file(a->path, a->writer.output.temporary, a->error)) {
+        return false;
+    }
+    a->writer.id = H5Fopen(a->writer.output.temporary, H5F_ACC_RDWR, H5P_DEFAULT);
+    return a->writer.id >= 0 || failed(a, "");
+}
+
+/* Extending a damaged file can crash HDF5: a child does it first, on the same copy. */
+static hid_t rehearse(void *context)
+{
+    append *a = context;
+    if (open_copy(a) && put_rows(a)) {
+        (void)H5Fclose(a->writer.id);
+    }
+    return H5I_INVALID_HID;
+}
+
 /* Start the new file: empty, or the old one again. */
 static bool begin(append *a, const char *const *inputs, size_t input_count)
 {
@@ -228,14 +248,8 @@ static bool begin(append *a, const char *const *inputs, size_t input_count)
     }
     a->old = before.count;
     dp_history_free(&before);
-    if (!dp_output_begin(&a->writer.output, a->path, inputs, input_count, a->error)) {
-        return false;
-    }
-    if (!copy_file(a->path, a->writer.output.temporary, a->error)) {
-        return false;
-    }
-    a->writer.id = H5Fopen(a->writer.output.temporary, H5F_ACC_RDWR, H5P_DEFAULT);
-    return a->writer.id >= 0 || failed(a, "");
+    return dp_output_begin(&a->writer.output, a->path, inputs, input_count, a->error) &&
+           dp_h5_probe(a->path, rehearse, a, a->error) && open_copy(a);
 }
 
 bool dp_history_append(const char *path, const dp_run_row *rows, size_t count,

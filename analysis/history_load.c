@@ -179,7 +179,7 @@ static bool load_all(const dp_h5 *file, dp_history *history, dp_error *error)
     return good;
 }
 
-bool dp_history_load(dp_history *history, const char *path, dp_error *error)
+static bool load_plain(dp_history *history, const char *path, dp_error *error)
 {
     dp_h5 file;
     memset(history, 0, sizeof *history);
@@ -192,4 +192,23 @@ bool dp_history_load(dp_history *history, const char *path, dp_error *error)
         dp_history_free(history);
     }
     return good;
+}
+
+/* Reading the columns can crash HDF5 where walking them does not: a child reads them first. */
+static hid_t rehearse(void *context)
+{
+    dp_history history;
+    dp_error ignored = {""};
+    if (load_plain(&history, context, &ignored)) {
+        dp_history_free(&history);
+    }
+    return H5I_INVALID_HID;
+}
+
+bool dp_history_load(dp_history *history, const char *path, dp_error *error)
+{
+    char name[DP_PATH_SIZE];
+    memset(history, 0, sizeof *history);
+    (void)snprintf(name, sizeof name, "%s", path);
+    return dp_h5_probe(path, rehearse, name, error) && load_plain(history, path, error);
 }

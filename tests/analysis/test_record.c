@@ -394,6 +394,46 @@ START_TEST(files_survive_a_closed_pipe)
 }
 END_TEST
 
+/* Cut short and with bits turned over: refused and left alone, or taken; never a crash. */
+START_TEST(damaged_histories)
+{
+    static dp_run run;
+    static unsigned char bytes[1 << 20], after[1 << 20];
+    char report[512], line[2048];
+    dp_tally tally = {0};
+    dp_rng rng = {41};
+    make();
+    (void)snprintf(report, sizeof report, "%s", scratch("report.h5"));
+    (void)snprintf(line, sizeof line, "diff '%s' --threads 1 -o '%s'", dump, report);
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 0);
+    ck_assert_int_eq(record(&run, report, ""), 0);
+    FILE *file = fopen(history, "rb");
+    const size_t size = fread(bytes, 1, sizeof bytes, file);
+    (void)fclose(file);
+    for (int i = 0; i < 60; i++) {
+        const bool cut = i % 10 == 0;
+        const size_t at = dp_rng_below(&rng, (uint32_t)(i % 2 == 0 ? size : 6000));
+        const size_t length = cut ? at : size;
+        bytes[at] ^= (unsigned char)(1u << i % 8);
+        file = fopen(history, "wb");
+        ck_assert(file != NULL && fwrite(bytes, 1, length, file) == length);
+        (void)fclose(file);
+        const int status = record(&run, report, "");
+        file = fopen(history, "rb");
+        const size_t now = fread(after, 1, sizeof after, file);
+        (void)fclose(file);
+        const bool kept = now == length && memcmp(bytes, after, length) == 0;
+        const bool refused = status == 2 && kept && strncmp(run.err, "directp: ", 9) == 0;
+        if (!dp_tally_check(&tally, refused || (status == 0 && !cut))) {
+            dp_tally_note(&tally, "byte %zu: status %d: %s", at, status, run.err);
+        }
+        bytes[at] ^= (unsigned char)(1u << i % 8);
+    }
+    dp_assert_tally(tally, 60);
+}
+END_TEST
+
 START_TEST(plots)
 {
     static dp_run run;
@@ -451,6 +491,7 @@ int main(void)
     tcase_add_test(tests, concurrent_appends);
     tcase_add_test(tests, interrupted_appends);
     tcase_add_test(tests, files_survive_a_closed_pipe);
+    tcase_add_test(tests, damaged_histories);
     tcase_add_test(tests, plots);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
