@@ -38,7 +38,7 @@ static const char NOTES[] =
     "which it is worse than the fitted map. boot_low, boot_high: maps fitted to those samples.\n"
     "Region: the polygon of (A, B) in which no code of the sample changes its match. With "
     "--objective\n"
-    "match and degree 1 no pair of real numbers in the box keeps more codes than bound (proved).\n"
+    "match and degree 1 no real A in 1/16..4 and B in -1..3 keeps more codes than bound (proved).\n"
     "Folds: every head is judged by a map fitted to the other heads only, beside the published "
     "maps.";
 
@@ -270,6 +270,12 @@ static bool save(const request *r, int argc, char **argv, dp_fit_study *study,
     study->b_high = options->high[0];
     study->a_low = options->low[1];
     study->a_high = options->high[1];
+    /* The proof looks further than the landscape: the fitted pair has to be on it. */
+    const dp_fit_map *best = &study->map[0];
+    study->a_low = fmin(study->a_low, floor(10.0 * (double)best->c[1] - 0.5) / 10.0);
+    study->a_high = fmax(study->a_high, ceil(10.0 * (double)best->c[1] + 0.5) / 10.0);
+    study->b_low = fmin(study->b_low, floor(10.0 * (double)best->c[0] - 0.5) / 10.0);
+    study->b_high = fmax(study->b_high, ceil(10.0 * (double)best->c[0] + 0.5) / 10.0);
     (void)snprintf(study->objective, sizeof study->objective, "%s", r->objective);
     if (r->random) {
         (void)snprintf(study->source, sizeof study->source, "N(0,1) seed %lld S=%lld H=%lld",

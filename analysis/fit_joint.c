@@ -17,6 +17,9 @@ enum {
     SLACK = 8       /* units by which a list reaches further than its box */
 };
 
+const double dp_fit_plane_low[2] = {-1.0, 0.0625};
+const double dp_fit_plane_high[2] = {3.0, 4.0};
+
 typedef struct {
     int64_t a0, a1, b0, b1;
 } box;
@@ -360,6 +363,9 @@ bool dp_fit_joint_find(const dp_fit_sample *sample, const uint32_t *weight, cons
                        dp_error *error)
 {
     memset(joint, 0, sizeof *joint);
+    if (!(low[1] >= 0x1p-6)) {
+        return dp_fail(error, "fit: slope %g: the proof needs slopes of 1/64 and more", low[1]);
+    }
     tree t = {
         .sample = sample, .weight = weight, .all = weight == NULL, .whole = box_of(low, high)};
     dp_fit_strip *strips = strips_of(sample, weight, &t.strip_count);

@@ -12,6 +12,10 @@
 
 enum { DP_FIT_VERTICES = 32 };
 
+/* The box that the search proves its result in, {B, A}: -1..3 and 1/16..4, beyond which nearly
+ * every score has the same code. */
+extern const double dp_fit_plane_low[2], dp_fit_plane_high[2];
+
 /* The polygon of (A, B) around a point in which no code of the sample changes, within a box. */
 typedef struct {
     int vertices; /* in order around it; at most DP_FIT_VERTICES, 0 when it has no inside */
@@ -30,9 +34,10 @@ typedef struct {
 } dp_fit_joint;
 
 /* Box: B from low[0] to high[0], A from low[1] to high[1], rounded outwards to multiples of 2^-10,
- * inside +-8. weight: multiplicity of each group, NULL for once each. start: a map to begin with.
- * Count and bound are of the weighted sample. Errors: memory, or a sample that holds more than
- * 2^31 scores. */
+ * inside +-8, A above 0 (at A = 0 all lines of a midpoint meet; elsewhere at most seven do).
+ * weight: multiplicity of each group, NULL for once each. start: a map to begin with. Count and
+ * bound are of the weighted sample. Errors: memory, or a sample that holds more than 2^31 scores.
+ */
 bool dp_fit_joint_find(const dp_fit_sample *sample, const uint32_t *weight, const double *low,
                        const double *high, const dp_fit_map *start, dp_fit_joint *joint,
                        dp_error *error);

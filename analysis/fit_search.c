@@ -143,7 +143,8 @@ bool dp_fit_refine_best(dp_fit_task *task, size_t locals, dp_fit_joint *joint, d
     if (good && o->degree == 1 && dp_fit_codes_alone(o->weights)) {
         double least;
         const dp_fit_map start = task->result->visits[dp_fit_least(task, &least)].map;
-        good = dp_fit_joint_find(task->sample, task->weight, o->low, o->high, &start, joint, error);
+        good = dp_fit_joint_find(task->sample, task->weight, dp_fit_plane_low, dp_fit_plane_high,
+                                 &start, joint, error);
         double c[DP_FIT_COEFFICIENTS];
         coefficients(&joint->map, c);
         (void)dp_fit_visit_map(task, c);

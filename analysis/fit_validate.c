@@ -113,7 +113,7 @@ static void fit_replicates(void *context, size_t first, size_t last, int thread)
         r->map[i] = task.result->visits[dp_fit_least(&task, &r->loss[i])].map;
         if (task.result->joint_searched) {
             dp_fit_joint joint;
-            if (!dp_fit_joint_find(task.sample, weight, task.options->low, task.options->high,
+            if (!dp_fit_joint_find(task.sample, weight, dp_fit_plane_low, dp_fit_plane_high,
                                    &r->map[i], &joint, &r->error[i])) {
                 continue;
             }

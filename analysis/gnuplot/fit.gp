@@ -60,8 +60,6 @@ if (grid > 0) {
 }
 
 # ---- Where codes change, and what is kept: three panels over the same x ----
-array color[8] = ["#d62728", "#000000", "#1f77b4", "#2ca02c", "#9467bd", "#8c564b", "#ff7f0e", \
-                  "#17becf"]
 set terminal pngcairo size 1150,1250 font "sans,12" noenhanced
 set output "fit_boundaries.png"
 set multiplot title sprintf("From score to code  (%s)", source) font ",14"

@@ -346,6 +346,43 @@ START_TEST(polygon_is_where_no_code_changes)
 }
 END_TEST
 
+/* Of several best polygons the largest is reported, and their number is right. */
+START_TEST(largest_region_is_kept)
+{
+    dp_rng rng = {77};
+    int several = 0;
+    for (int round = 0; round < 40; round++) {
+        dp_fit_sample s = random_sample(&rng, 12, false);
+        const dp_fit_joint joint = find(&s, NULL);
+        double areas[64];
+        size_t seen = 0;
+        for (int k = 0; k < 4000; k++) {
+            const double c[2] = {LOW[0] + (HIGH[0] - LOW[0]) * dp_rng_unit(&rng),
+                                 LOW[1] + (HIGH[1] - LOW[1]) * dp_rng_unit(&rng)};
+            const dp_fit_map map = dp_fit_map_of(1, c);
+            if (dp_fit_count(&s, NULL, &map) != joint.bound) {
+                continue;
+            }
+            dp_fit_cell cell;
+            dp_fit_cell_around(&s, LOW, HIGH, &map, &cell);
+            ck_assert_msg(cell.area <= joint.cell.area * (1.0 + 1e-9), "%g beside %g", cell.area,
+                          joint.cell.area);
+            size_t i = 0;
+            while (i < seen && fabs(areas[i] - cell.area) > 1e-9 * cell.area) {
+                i++;
+            }
+            if (i == seen && seen < 64) {
+                areas[seen++] = cell.area;
+            }
+        }
+        several += seen > 1;
+        ck_assert_uint_ge(joint.cells, seen); /* small ones may be missed by points */
+        dp_fit_sample_free(&s);
+    }
+    ck_assert_int_ge(several, 10);
+}
+END_TEST
+
 /* A weight is a repetition. */
 START_TEST(weights_are_repetitions)
 {
@@ -401,6 +438,7 @@ int main(void)
     tcase_add_test(tests, values_are_exact_next_to_midpoints);
     tcase_add_test(tests, sums_are_of_codes_one_by_one);
     tcase_add_test(tests, polygon_is_where_no_code_changes);
+    tcase_add_test(tests, largest_region_is_kept);
     tcase_add_test(tests, weights_are_repetitions);
     tcase_add_test(tests, degenerate_samples);
     suite_add_tcase(suite, tests);
