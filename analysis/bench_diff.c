@@ -161,18 +161,19 @@ static bool prepare(work *w, size_t elements)
     const size_t wanted = elements > 0 ? elements : (size_t)1 << 27;
     w->heads = (wanted + (size_t)SEQ * SEQ - 1) / ((size_t)SEQ * SEQ);
     w->head = malloc(HEAD_BYTES);
-    (void)snprintf(w->folder, sizeof w->folder, "%.150s/directp-bench-XXXXXX",
+    char folder[200];
+    (void)snprintf(folder, sizeof folder, "%.150s/directp-bench-XXXXXX",
                    parent != NULL ? parent : "/tmp");
     if (w->head == NULL) {
         return dp_fail(&w->error, "bench diff: memory ran short: free some");
     }
-    if (mkdtemp(w->folder) == NULL) {
-        w->folder[0] = '\0';
+    if (mkdtemp(folder) == NULL) {
         return dp_fail(&w->error, "bench diff: no folder can be made: set TMPDIR");
     }
+    memcpy(w->folder, folder, sizeof folder);
     bool good = true;
     for (int i = 0; i < 3; i++) {
-        (void)snprintf(w->path[i], sizeof w->path[i], "%s/%s", w->folder, names[i]);
+        (void)snprintf(w->path[i], sizeof w->path[i], "%s/%s", folder, names[i]);
         good = good && write_dump(w, w->path[i], i == 2);
     }
     return good;

@@ -378,6 +378,60 @@ static bool complete(const coverage *c)
            seen(c->p_code, 8) == 8 && seen(c->p_scale, 256) >= 64 && midpoints_met(c);
 }
 
+static void json_counts(dp_json *json, const char *name, const uint64_t *counts, int n)
+{
+    int low, high;
+    range_of(counts, n, &low, &high);
+    dp_json_key(json, name);
+    dp_json_object_line(json);
+    dp_json_member_u64(json, "different", (uint64_t)seen(counts, n));
+    dp_json_key(json, "least");
+    dp_json_i64(json, low);
+    dp_json_key(json, "largest");
+    dp_json_i64(json, high);
+    dp_json_close(json);
+}
+
+static bool print_verify_json(const dp_report *report, const verdict *v, bool verified,
+                              dp_error *error)
+{
+    const coverage *c = &v->seen;
+    dp_json json;
+    dp_json_start(&json, stdout);
+    dp_json_object(&json);
+    dp_json_member_text(&json, "verdict", verified ? "verified" : "not verified");
+    dp_json_member_u64(&json, "missing", (uint64_t)v->missing);
+    dp_json_member_u64(&json, "different", (uint64_t)v->different);
+    dp_json_member_u64(&json, "without_some_stages", (uint64_t)v->partial);
+    dp_json_member_bool(&json, "coverage_complete", complete(c));
+    dp_json_key(&json, "rows");
+    const bool good = dp_report_json(report, &json, error);
+    dp_json_key(&json, "coverage");
+    dp_json_object(&json);
+    json_counts(&json, "q_codes", c->q_code, 16);
+    json_counts(&json, "k_codes", c->k_code, 16);
+    json_counts(&json, "v_codes", c->v_code, 16);
+    json_counts(&json, "p_codes", c->p_code, 8);
+    json_counts(&json, "q_scales", c->q_scale, 256);
+    json_counts(&json, "v_scales", c->v_scale, 256);
+    json_counts(&json, "p_scales", c->p_scale, 256);
+    json_counts(&json, "code_sums", c->count, 385);
+    dp_json_member_u64(&json, "rows_of_sum_0", c->zero_rows);
+    static const char *const sides[] = {"p_below_midpoints", "p_on_midpoints", "p_above_midpoints"};
+    for (int i = 0; i < 3; i++) {
+        dp_json_key(&json, sides[i]);
+        dp_json_array_line(&json);
+        for (int k = 0; k < 7; k++) {
+            dp_json_u64(&json, c->midpoints[k][i]);
+        }
+        dp_json_close(&json);
+    }
+    dp_json_close(&json);
+    dp_json_close(&json);
+    dp_json_finish(&json);
+    return good;
+}
+
 static bool verify(const char *dir, const dp_dump_overrides *overrides, dp_style style,
                    bool *verified, dp_error *error)
 {
@@ -388,10 +442,11 @@ static bool verify(const char *dir, const dp_dump_overrides *overrides, dp_style
     for (size_t i = 0; good && dp_standard_case_at(i) != NULL; i++) {
         good = verify_case(dp_standard_case_at(i), dir, overrides, report, v, error);
     }
-    good = good && dp_report_print(report, style, stdout, error);
+    const bool covered = good && complete(&v->seen);
+    *verified = covered && v->missing == 0 && v->different == 0 && v->partial == 0;
+    good = good && (style == DP_STYLE_JSON ? print_verify_json(report, v, *verified, error)
+                                           : dp_report_print(report, style, stdout, error));
     if (good) {
-        const bool covered = complete(&v->seen);
-        *verified = v->missing == 0 && v->different == 0 && v->partial == 0 && covered;
         if (style == DP_STYLE_TEXT) {
             print_coverage(&v->seen, stdout);
             (void)printf("\nVerdict: %s (%d missing, %d different, %d without some stages%s)\n",

@@ -12,7 +12,7 @@
 typedef struct {
     dp_dump_overrides overrides;
     const char *against, *tolerance, *zero_sign, *nan, *output, *junit;
-    bool json, csv, stages, no_diagnosis;
+    bool json, csv, stages, mistakes, no_diagnosis;
     int64_t threads;
     dp_texts fail_if;
 } request;
@@ -36,6 +36,7 @@ static bool parse(int *argc, char **argv, request *r, int *status)
         DP_CHOICE("sfu", &r->overrides.sfu, "exact|h200", "model of EX2, RCP and LG2"),
         DP_TEXT("against", &r->against, "OTHER.h5", "compare with another dump by bits"),
         DP_FLAG("stages", &r->stages, "list the stages and datasets, then stop"),
+        DP_FLAG("mistakes", &r->mistakes, "list the known mistakes, then stop"),
         DP_TEXT("tolerance", &r->tolerance, "STAGE=ulps:N,...", "distances that pass"),
         DP_CHOICE("zero-sign", &r->zero_sign, "strict|ignore", "-0 against +0"),
         DP_CHOICE("nan", &r->nan, "bits|equal", "NaNs of different bits"),
@@ -73,6 +74,22 @@ static void list_stages(void)
         (void)printf("%-12s %-24s %zu byte%s an element\n", set->stage, set->path,
                      dp_dump_element((dp_dump_id)d), dp_dump_element((dp_dump_id)d) > 1 ? "s" : "");
     }
+}
+
+static void list_mistakes(void)
+{
+    for (int d = 0; d < DP_DUMP_DATASETS; d++) {
+        for (size_t i = 0; dp_hypothesis_at(i) != NULL; i++) {
+            const dp_hypothesis *h = dp_hypothesis_at(i);
+            if (h->id == (dp_dump_id)d) {
+                (void)printf("%-10s %-24s %s\n", dp_dump_datasets[d].name, h->name, h->meaning);
+            }
+        }
+    }
+    (void)puts("operands   preset                   the bytes of a preset of directp quantize\n"
+               "floats     factor, factor-by-...    a factor of everything, a head, a tile, a row\n"
+               "lse, m     offset, offset-by-...    a constant that is added\n"
+               "any        single-bit               at most four elements, one bit each");
 }
 
 static bool compare(const request *r, dp_dump *dump, dp_dump *other, bool *different,
@@ -120,8 +137,12 @@ int dp_cmd_diff(int argc, char **argv)
     if (!parse(&argc, argv, &r, &status)) {
         return status;
     }
-    if (r.stages) {
-        list_stages();
+    if (r.stages || r.mistakes) {
+        if (r.stages) {
+            list_stages();
+        } else {
+            list_mistakes();
+        }
         return DP_EXIT_SAME;
     }
     dp_error error = {""};

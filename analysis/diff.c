@@ -141,10 +141,15 @@ static bool compare_row(walk *w, dp_dump_id id, const char *expected, const char
         at.expected = dp_diff_element(id, expected, c);
         at.found = dp_diff_element(id, found, c);
         at.column = c;
-        if (at.expected == at.found ||
-            dp_diff_equal(&w->job->rules, id, at.expected, at.found, &at.distance)) {
+        if (at.expected == at.found) {
             continue;
         }
+        if (dp_diff_equal(&w->job->rules, id, at.expected, at.found, &at.distance)) {
+            set->histogram[0]++;
+            continue;
+        }
+        set->nan_pairs +=
+            is_real(id) && isnan(number_of(id, at.expected)) && isnan(number_of(id, at.found));
         differs = true;
         note(set, id, at);
         const size_t y = total_rows > DP_DIFF_MAP ? at.row * DP_DIFF_MAP / total_rows : at.row;

@@ -26,6 +26,7 @@ typedef struct {
     dp_diff_place first, worst;
     /* [0]: equal after the rules; [1 + k]: distance in [2^k, 2^(k+1)); last: NaN or infinite */
     uint64_t histogram[DP_DIFF_BUCKETS];
+    uint64_t nan_pairs;    /* mismatches of one NaN against another          */
     uint64_t above, below; /* found value larger, smaller                   */
     uint64_t quarter[DP_QUARTERS], parity[2], lane_parity[2]; /* of the mismatches */
     double n, sx, sy, sxx, sxy, syy; /* expected x, found y over rows that differ, float data */

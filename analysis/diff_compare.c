@@ -95,6 +95,12 @@ uint64_t dp_diff_count(const dp_unit *unit, const dp_diff_rules *rules, dp_dump_
     return count;
 }
 
+/* A tolerance that takes a gain of 1.05 for agreement proves nothing. */
+static uint64_t most_ulps(dp_dump_kind kind)
+{
+    return kind == DP_DUMP_BF16 ? 6 : 419430; /* 0.05 of 2^7 and of 2^23 */
+}
+
 static bool rule_of(const char *text, size_t length, dp_diff_rules *rules, dp_error *error)
 {
     char item[64];
@@ -125,6 +131,12 @@ static bool rule_of(const char *text, size_t length, dp_diff_rules *rules, dp_er
                            set->name);
         }
         if (named || (real && strcmp(item, set->stage) == 0)) {
+            if (ulps > most_ulps(set->kind)) {
+                return dp_fail(error,
+                               "--tolerance %s=ulps:%llu: it would pass %s times 1.05: give at "
+                               "most %llu",
+                               item, ulps, set->name, (unsigned long long)most_ulps(set->kind));
+            }
             rules->ulps[i] = ulps;
             found = true;
         }

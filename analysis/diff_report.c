@@ -131,6 +131,10 @@ static void print_places(const dp_diff_result *result, FILE *stream)
     for (int d = 0; d < DP_DUMP_DATASETS; d++) {
         const dp_dump_id id = (dp_dump_id)d;
         const dp_diff_dataset *set = &result->set[id];
+        if (set->histogram[0] > 0) {
+            (void)fprintf(stream, "%s: %" PRIu64 " differences pass its rule or the options\n",
+                          dp_dump_datasets[id].name, set->histogram[0]);
+        }
         if (set->mismatches == 0) {
             continue;
         }
@@ -151,6 +155,10 @@ static void print_places(const dp_diff_result *result, FILE *stream)
         } else {
             (void)fprintf(stream, "%" PRIu64 " %s\n", set->worst.distance,
                           dp_dump_datasets[id].kind >= DP_DUMP_F32 ? "ulp" : "off");
+        }
+        if (set->nan_pairs > 0) {
+            (void)fprintf(stream, "             %" PRIu64 " of them are NaN against NaN\n",
+                          set->nan_pairs);
         }
     }
 }
@@ -356,6 +364,8 @@ static void json_dataset(dp_json *json, const dp_diff_job *job, const dp_diff_re
     dp_json_member_text(json, "rule", rule_text(job, id, rule));
     dp_json_member_u64(json, "elements", set->elements);
     dp_json_member_u64(json, "mismatches", set->mismatches);
+    dp_json_member_u64(json, "passed_by_rule", set->histogram[0]);
+    dp_json_member_u64(json, "nan_against_nan", set->nan_pairs);
     const dp_diff_place *places[] = {&set->first, &set->worst};
     const char *const names[] = {"first", "worst"};
     for (int i = 0; set->mismatches > 0 && i < 2; i++) {

@@ -27,11 +27,13 @@ enum {
     EMPTY,
     HUGE_Q,
     RAGGED,
+    GROUPED,
     CASES
 };
 
 static const fault_case CASE[CASES] = {
-    [FAST] = {"fast", "fast", DP_EPOCH_R, 256, 256, 4, 2, false, 0},
+    [FAST] = {"fast", "fast", DP_EPOCH_R, 256, 256, 2, 1, false, 0},
+    [GROUPED] = {"grouped", "fast", DP_EPOCH_R, 128, 256, 4, 2, false, 0},
     [ACCURATE] = {"accurate", "accurate", DP_EPOCH_R, 256, 256, 2, 2, false, 0},
     [GUARD] = {"guard", "guard-14b", DP_EPOCH_R, 256, 256, 2, 1, false, 0},
     [CAUSAL] = {"causal-ragged", "accurate", DP_EPOCH_S, 200, 300, 2, 1, true, 0},
@@ -1301,7 +1303,7 @@ static const fault FAULTS[] = {
     {"folded kernel on unfolded scales", ACCURATE, RAW, "fold-missing", read_fold, 0, false},
     {"second K64 step missing", FAST, RAW, "second-k64-missing", read_second_k64, 0, false},
     {"first K64 step missing", FAST, RAW, "first-k64-missing", read_first_k64, 0, false},
-    {"GQA heads tiled", FAST, RAW, "gqa-interleaved", read_gqa, 0, false},
+    {"GQA heads tiled", GROUPED, RAW, "gqa-interleaved", read_gqa, 0, false},
     {"causal mask missing", CAUSAL, RAW, "mask-missing", read_causal, 0, false},
     {"keys of the mask rounded up, padding seen", CAUSAL, RAW, "mask-padded-length", read_padding,
      0, false},

@@ -273,6 +273,11 @@ START_TEST(standard_cases_verify)
     run_directp(&run, line);
     ck_assert_msg(run.status == 0, "%s%s", run.out, run.err);
     ck_assert(strstr(run.out, "Verdict: verified") != NULL);
+    (void)snprintf(line, sizeof line, "verify '%s' --json", scratch("cases"));
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 0);
+    ck_assert(strstr(run.out, "\"verdict\": \"verified\"") != NULL);
+    ck_assert(strstr(run.out, "p_on_midpoints") != NULL);
     (void)snprintf(line, sizeof line, "verify '%s' --epoch S", scratch("cases"));
     run_directp(&run, line);
     ck_assert_int_eq(run.status, 1);
@@ -284,6 +289,77 @@ START_TEST(standard_cases_verify)
     ck_assert_int_eq(run.status, 2); /* other inputs prove nothing */
     (void)snprintf(line, sizeof line, "rm -rf '%s'", scratch("cases"));
     ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
+/* Zeros of two signs and NaNs of different bits: both counts are told, whatever the options. */
+START_TEST(zeros_and_nans)
+{
+    static dp_run run;
+    make("--policy fast --epoch R");
+    const hid_t file = open_dump();
+    hsize_t dims[4];
+    int rank;
+    float *acc = take(file, "/accumulate/acc", H5T_NATIVE_FLOAT, dims, &rank);
+    char other[512], line[1600];
+    acc[5] = 0.0f;
+    acc[9] = dp_f32_from_bits(0x7FC00000u);
+    replace(file, "/accumulate/acc", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, rank, dims, acc, 0, NULL);
+    close_dump(file);
+    (void)snprintf(other, sizeof other, "%s", scratch("other.h5"));
+    (void)snprintf(line, sizeof line, "cp '%s' '%s'", dump, other);
+    ck_assert_int_eq(system(line), 0);
+    const hid_t again = open_dump();
+    acc[5] = -0.0f;
+    acc[9] = dp_f32_from_bits(0xFFC00001u);
+    replace(again, "/accumulate/acc", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, rank, dims, acc, 0, NULL);
+    close_dump(again);
+    free(acc);
+    (void)snprintf(line, sizeof line, "--against '%s'", other);
+    ck_assert_int_eq(diff(&run, line), 1);
+    ck_assert(strstr(run.out, "1 of them are NaN against NaN") != NULL);
+    (void)snprintf(line, sizeof line, "--against '%s' --zero-sign ignore --json", other);
+    ck_assert_int_eq(diff(&run, line), 1);
+    ck_assert(strstr(run.out, "\"passed_by_rule\": 1") != NULL);
+    (void)snprintf(line, sizeof line, "--against '%s' --zero-sign ignore --nan equal", other);
+    ck_assert_int_eq(diff(&run, line), 0);
+    ck_assert(strstr(run.out, "acc: 2 differences pass") != NULL);
+    run_directp(&run, "diff --mistakes");
+    ck_assert_int_eq(run.status, 0);
+    ck_assert(strstr(run.out, "mask-column-order") != NULL);
+}
+END_TEST
+
+/* A tolerance wider than the signal: gains of 1.05 and 0.72, a flipped sign and zeros would pass.
+ */
+START_TEST(case_98_no_tolerance_passes_a_gain)
+{
+    static dp_run run;
+    char line[1024];
+    make("--policy fast --epoch R");
+    (void)snprintf(line, sizeof line, "diff '%s' --tolerance o=ulps:7", dump);
+    assert_refused(line, "1.05");
+    (void)snprintf(line, sizeof line, "diff '%s' --tolerance lse=ulps:419431", dump);
+    assert_refused(line, "1.05");
+    ck_assert_int_eq(diff(&run, "--tolerance o=ulps:6,lse=ulps:419430"), 0);
+    static const float gains[] = {1.05f, 0.72f, -1.0f, 0.0f};
+    for (size_t g = 0; g < 4; g++) {
+        make("--policy fast --epoch R");
+        const hid_t file = open_dump();
+        hsize_t dims[4];
+        int rank;
+        uint16_t *o = take(file, "/output/o", H5T_NATIVE_UINT16, dims, &rank);
+        float *wide = malloc(2 * 256 * 128 * sizeof *wide);
+        for (size_t i = 0; i < 2 * 256 * 128; i++) {
+            const float x = dp_f32_from_bits((uint32_t)o[i] << 16) * gains[g];
+            wide[i] = dp_f32_from_bits((dp_f32_bits(x) + 0x8000u) & 0xFFFF0000u);
+        }
+        replace(file, "/output/o", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, rank, dims, wide, 0, NULL);
+        close_dump(file);
+        free(o);
+        free(wide);
+        ck_assert_int_eq(diff(&run, "--tolerance o=ulps:6 --no-diagnosis"), 1);
+    }
 }
 END_TEST
 
@@ -353,6 +429,8 @@ int main(void)
     tcase_add_test(tests, against_tolerance_reports);
     tcase_add_test(tests, standard_cases_verify);
     tcase_add_test(tests, midpoints_of_p_are_met);
+    tcase_add_test(tests, case_98_no_tolerance_passes_a_gain);
+    tcase_add_test(tests, zeros_and_nans);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
 }
