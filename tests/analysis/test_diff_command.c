@@ -400,7 +400,7 @@ START_TEST(midpoints_of_p_are_met)
         const float y = fmaf(raw[i], 1.5f * s0, fmaf(1.5f, q, 1.2f));
         for (int k = 0; k < 7; k++) {
             on[k] += y == middle[k];
-            wrong += y == middle[k] && (p[i / 2] >> (i % 2 * 4) & 15u) != even[k];
+            wrong += y == middle[k] && ((unsigned)p[i / 2] >> (i % 2 * 4) & 15u) != even[k];
         }
     }
     for (int k = 1; k < 7; k++) {

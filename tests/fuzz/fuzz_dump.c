@@ -530,7 +530,7 @@ static bool make_bases(char base[BASES][256])
                                                "--seq 128 --heads 1 --policy guard-14b --causal"};
     bool good = true;
     for (int i = 0; good && i < BASES; i++) {
-        char name[16], line[1024];
+        char name[32], line[1024];
         (void)snprintf(name, sizeof name, "base%d.h5", i);
         in_folder(base[i], 256, name);
         (void)snprintf(line, sizeof line,
