@@ -185,20 +185,44 @@ static void fill_wild(product *p, uint64_t *state, unsigned spread, bool ue8m0)
     }
 }
 
-/* Scale bytes of `rows` rows whose exponents lie `spread` apart: the same spread for a tile's rows,
- * so that the kernel's choice for a tile meets each sum of spreads. base: least exponent. */
-static void fill_near_scales(uint8_t *bytes, size_t rows, size_t tile, uint64_t *state, bool ue8m0,
-                             unsigned spreads, int least, int range)
+/* One side of a product that can be summed in one go, and what lies just beyond: tiles of rows
+ * whose scale exponents lie at most `spreads` - 1 apart, from `least` up. A third of the tiles is
+ * loud, 6 times the largest scales and ordinary in the groups of the least exponent, so that sums
+ * fill the 24 bits; a third has few codes other than zeros, so that sums come to a few steps. */
+typedef struct {
+    uint8_t *codes, *bytes;
+    size_t tile;
+    unsigned spreads;
+    int least, range;
+} near_side;
+
+static void fill_near_side(const near_side *side, uint64_t *state, bool ue8m0)
 {
     const size_t scales = ue8m0 ? 2 : 4;
-    for (size_t row = 0; row < rows; row++) {
-        const unsigned spread = (unsigned)(row / tile) % spreads;
-        const int base = least + (int)(draw(state) % (unsigned)range);
+    const size_t width = 32 / scales;
+    for (size_t row = 0; row < SIDE; row++) {
+        const unsigned spread = (unsigned)(row / side->tile) % side->spreads;
+        const unsigned kind = (unsigned)(row / side->tile / side->spreads) % 3;
+        const int base = side->least + (int)(draw(state) % (unsigned)side->range);
         for (size_t i = 0; i < scales; i++) {
             const uint64_t z = draw(state);
-            const int exponent = base + (int)((z & 0xFFFF) % (spread + 1));
-            bytes[row * scales + i] =
-                (uint8_t)(ue8m0 ? exponent + 127 : (exponent + 7) << 3 | (int)(z >> 32 & 7));
+            const bool low = (z >> 60) < 4;
+            const unsigned up = kind != 1 ? (unsigned)(z & 0xFFFF) % (spread + 1)
+                                : low     ? 0
+                                          : spread;
+            const int exponent = base + (int)up;
+            const int mantissa = kind == 1 ? 7 : (int)(z >> 32 & 7);
+            uint8_t *codes = side->codes + row * 32 + i * width;
+            side->bytes[row * scales + i] = (uint8_t)((z >> 48 & 1023) == 0 ? (ue8m0 ? 0xFF : 0x7F)
+                                                      : ue8m0               ? exponent + 127
+                                                              : (exponent + 7) << 3 | mantissa);
+            for (size_t k = 0; k < width; k++) {
+                if (kind == 1 && (!low || (z >> 59 & 1) != 0)) {
+                    codes[k] = low && k == 0 ? 0x71 : 0x77;
+                } else if (kind == 2 && (draw(state) & 15) != 0) {
+                    codes[k] = 0;
+                }
+            }
         }
     }
 }
@@ -218,27 +242,31 @@ static void exponents(const product *p, size_t row, size_t col, bool ue8m0, int 
     }
 }
 
-/* Everything a tile of 16 x 8 elements needs to be summed in one go, and edges of it: C from the
- * least to the largest exponent at which nothing is cut, in some tiles two more on either side. */
+/* The kernel decides for 16 x 8 elements at once. C lies between the least and the largest exponent
+ * at which nothing is cut, often at either; in two thirds of the tiles up to two beyond one of
+ * them; some tiles start from zero. */
 static void fill_near(product *p, uint64_t *state, bool ue8m0)
 {
-    fill_near_scales(p->sa, SIDE, 16, state, ue8m0, ue8m0 ? 9 : 6, ue8m0 ? -71 : -6,
-                     ue8m0 ? 82 : 9);
-    fill_near_scales(p->sb, SIDE, 8, state, ue8m0, ue8m0 ? 5 : 6, ue8m0 ? -31 : -6, ue8m0 ? 38 : 9);
+    fill_near_side(&(near_side){p->a, p->sa, 16, ue8m0 ? 10 : 6, ue8m0 ? -71 : -6, ue8m0 ? 82 : 9},
+                   state, ue8m0);
+    fill_near_side(&(near_side){p->b, p->sb, 8, ue8m0 ? 5 : 6, ue8m0 ? -31 : -6, ue8m0 ? 38 : 9},
+                   state, ue8m0);
     for (size_t row = 0; row < SIDE; row++) {
         for (size_t col = 0; col < SIDE; col++) {
             const uint64_t z = draw(state);
-            const int more = (row / 16 + col / 8) % 4 == 3 ? 2 : 0;
+            const uint32_t tile = (uint32_t)(row / 16 * 2654435761u ^ col / 8 * 2246822519u) >> 13;
             int lo;
             int hi;
             exponents(p, row, col, ue8m0, &lo, &hi);
-            const int least = hi - 12 - more;
-            const int count = lo + (ue8m0 ? 34 : 28) + more - least;
-            const int exponent =
-                least + (int)((z >> 32 & 0xFFFF) % (unsigned)(count < 1 ? 1 : count));
-            p->c[row * SIDE + col] =
-                (z >> 60) == 0 ? 0u
-                               : ((uint32_t)z & 0x807FFFFFu) | (uint32_t)(exponent + 127) << 23;
+            const int least = hi - 12 - (tile % 3 == 1 ? 2 : 0);
+            const int most = lo + (ue8m0 ? 33 : 27) + (tile % 3 == 2 ? 2 : 0);
+            const int between = most > least ? most - least + 1 : 1;
+            const uint32_t where = (uint32_t)(z >> 40 & 7);
+            const int exponent = where < 2   ? least
+                                 : where < 4 ? most
+                                             : least + (int)((z >> 32 & 0xFF) % (unsigned)between);
+            const uint32_t bits = ((uint32_t)z & 0x807FFFFFu) | (uint32_t)(exponent + 127) << 23;
+            p->c[row * SIDE + col] = (z >> 60) == 0 || tile % 16 == 4 ? 0u : bits;
         }
     }
 }
@@ -248,13 +276,13 @@ static void fill(product *p, uint64_t round, dp_device_mma mma, bool ue8m0)
 {
     uint64_t state = round * 2 + ue8m0;
     fill_codes(p, &state);
-    for (size_t i = 0; mma == DP_DEVICE_MMA_FUSED && ue8m0 && i < sizeof p->a; i++) {
-        p->a[i] &= 0x77;
-    }
     if (round % 2 == 0) {
         fill_wild(p, &state, (unsigned)(round / 2 % 4), ue8m0);
     } else {
         fill_near(p, &state, ue8m0);
+    }
+    for (size_t i = 0; mma == DP_DEVICE_MMA_FUSED && ue8m0 && i < sizeof p->a; i++) {
+        p->a[i] &= 0x77;
     }
 }
 

@@ -13,7 +13,7 @@
  * 34);
  *   - nothing of C is cut if C = 0 or C >= 2^(hi - 12);
  *   - UE4M3: two groups are exact in 24 bits if hi - lo <= 4, and so is the sum of all four if it
- * is less than 2^(lo + 16). UE8M0: 64 products are exact if hi - lo <= 10.
+ * is less than 2^(lo + 16). UE8M0: 64 products are exact if hi - lo <= 11.
  */
 #ifndef DP_DEVICE_EXACT_MMA_CUH
 #define DP_DEVICE_EXACT_MMA_CUH
@@ -166,7 +166,7 @@ __device__ __forceinline__ void dpd_put_ue8m0(dpd_exact_operand<ROWS> &to, int r
     const uint32_t factor = dpd_exp2i_bf16x2(held + (P ? 126 - 16 : 126 - 8));
     dpd_store_unit<!P>(to.chunk[row], row, unit, codes, factor, factor);
     dpd_range both = dpd_join(range);
-    both.strange = both.strange || both.hi - both.lo > (P ? 7 : 3);
+    both.strange = both.strange || both.hi - both.lo > (P ? 8 : 3);
     if (unit % 2 == 0) {
         to.bound[unit / 2][row] = dpd_bound(both, 34);
     }

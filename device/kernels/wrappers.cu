@@ -138,7 +138,12 @@ __global__ void exact_kernel(int n, const uint8_t *a, const uint8_t *a_scale, co
                 (row0 + lane / 4 + 8 * (out / 2)) * n + col0 + tile * 8 + 2 * (lane % 4) + out % 2;
             acc[out] = __uint_as_float(c[at[out]]);
         }
-        dpd_exact_tile<UE8M0, false>(sa, 0, rows, sb, tile * 8, 0, acc);
+        const bool zero = acc[0] == 0.0f && acc[1] == 0.0f && acc[2] == 0.0f && acc[3] == 0.0f;
+        if (__all_sync(0xFFFFFFFFu, zero)) {
+            dpd_exact_tile<UE8M0, true>(sa, 0, rows, sb, tile * 8, 0, acc);
+        } else {
+            dpd_exact_tile<UE8M0, false>(sa, 0, rows, sb, tile * 8, 0, acc);
+        }
         for (int out = 0; out < 4; out++) {
             d[at[out]] = __float_as_uint(acc[out]);
         }
