@@ -182,7 +182,8 @@ void dp_int8_rows(dp_int8_group group, bool keys, const float *x, size_t rows, s
         scale[r] = amax[group_of(group, keys, r)] / 127.0f;
         for (size_t d = 0; d < dim; d++) {
             const float t = scale[r] > 0.0f ? x[r * dim + d] / scale[r] : 0.0f;
-            code[r * dim + d] = (int16_t)(t + (t >= 0.0f ? 0.5f : -0.5f)); /* ties away from 0 */
+            /* Ties away from 0; NaN, and Inf over Inf, to 0 as cvt makes it. */
+            code[r * dim + d] = isnan(t) ? 0 : (int16_t)(t + (t >= 0.0f ? 0.5f : -0.5f));
         }
     }
 }
