@@ -350,11 +350,11 @@ START_TEST(interrupted_appends)
     make();
     ck_assert_int_eq(record(&run, dump, ""), 0);
     size_t before = 1;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 14; i++) {
         (void)snprintf(line, sizeof line,
                        "'%s' record '%s' -o '%s' --threads 1 >'%s' 2>&1 & p=$!; sleep 0.%03d; "
                        "kill -%s $p 2>/dev/null; wait $p; true",
-                       getenv("DIRECTP"), dump, history, scratch("log"), i * 5,
+                       getenv("DIRECTP"), dump, history, scratch("log"), i * 9,
                        i % 2 == 0 ? "KILL" : "TERM");
         ck_assert_int_eq(system(line), 0);
         const size_t now = runs();
@@ -411,7 +411,7 @@ START_TEST(damaged_histories)
     FILE *file = fopen(history, "rb");
     const size_t size = fread(bytes, 1, sizeof bytes, file);
     (void)fclose(file);
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 30; i++) {
         const bool cut = i % 10 == 0;
         const size_t at = dp_rng_below(&rng, (uint32_t)(i % 2 == 0 ? size : 6000));
         const size_t length = cut ? at : size;
@@ -430,7 +430,7 @@ START_TEST(damaged_histories)
         }
         bytes[at] ^= (unsigned char)(1u << i % 8);
     }
-    dp_assert_tally(tally, 60);
+    dp_assert_tally(tally, 30);
 }
 END_TEST
 
