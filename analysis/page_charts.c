@@ -15,15 +15,18 @@ static size_t drawn_heads(const dp_page *page)
 }
 
 /* "head 0", "head 1", ... */
-static const char *const *head_names(size_t count)
+typedef struct {
+    char text[MOST_HEADS][32];
+    const char *names[MOST_HEADS];
+} head_list;
+
+static const char *const *head_names(head_list *list, size_t count)
 {
-    static char text[MOST_HEADS][16];
-    static const char *names[MOST_HEADS];
     for (size_t h = 0; h < count; h++) {
-        (void)snprintf(text[h], sizeof text[h], "head %zu", h);
-        names[h] = text[h];
+        (void)snprintf(list->text[h], sizeof list->text[h], "head %zu", h);
+        list->names[h] = list->text[h];
     }
-    return names;
+    return list->names;
 }
 
 /* The decade of 1, 2, 5 that holds all finite positive values, at most from 1e-4 to 10. */
@@ -115,6 +118,7 @@ void dp_page_chart_plane(FILE *out, const dp_page *page)
 void dp_page_chart_rows(FILE *out, const dp_page *page)
 {
     static const char *const bars[2] = {"K as given", "mean key subtracted"};
+    head_list list;
     const size_t count = drawn_heads(page);
     const dp_guard *guard = &page->guard;
     double low[2 * MOST_HEADS];
@@ -131,7 +135,7 @@ void dp_page_chart_rows(FILE *out, const dp_page *page)
         .band_low = guard->low,
         .band_high = guard->high,
         .band = "kept without a guard",
-        .rows = head_names(count),
+        .rows = head_names(&list, count),
         .row_count = count,
         .low = low,
         .high = high,
@@ -144,6 +148,7 @@ void dp_page_chart_choices(FILE *out, const dp_page *page)
 {
     static const char *const names[DP_GUARD_CHOICES] = {"nothing", "smooth-k",  "anchor",
                                                         "both",    "exact max", "smooth-k + exact"};
+    head_list list;
     const size_t count = drawn_heads(page);
     double error[DP_GUARD_CHOICES][MOST_HEADS];
     bool lost[DP_GUARD_CHOICES][MOST_HEADS];
@@ -160,7 +165,7 @@ void dp_page_chart_choices(FILE *out, const dp_page *page)
     const dp_svg_dots chart = {
         .title = "What each choice does to the output of each head",
         .x = log_axis(all, DP_GUARD_CHOICES * count, "relative L2 error of the head"),
-        .rows = head_names(count),
+        .rows = head_names(&list, count),
         .row_count = count,
         .series = series,
         .series_count = DP_GUARD_CHOICES,
@@ -195,8 +200,8 @@ void dp_page_chart_scales(FILE *out, const dp_page *page)
 {
     enum { SHOWN = 3 };
     static const int which[SHOWN] = {0, 1, 4};
-    static double at[DP_RANGE_SCALE_EXPONENTS];
-    static double share[SHOWN][DP_RANGE_SCALE_EXPONENTS];
+    double at[DP_RANGE_SCALE_EXPONENTS];
+    double share[SHOWN][DP_RANGE_SCALE_EXPONENTS];
     dp_svg_series series[SHOWN];
     int least = DP_RANGE_SCALE_EXPONENTS;
     int most = 0;
@@ -235,6 +240,7 @@ void dp_page_chart_scales(FILE *out, const dp_page *page)
 
 void dp_page_chart_parts(FILE *out, const dp_page *page)
 {
+    head_list list;
     const size_t count = drawn_heads(page);
     double part[5][MOST_HEADS];
     for (size_t h = 0; h < count; h++) {
@@ -254,7 +260,7 @@ void dp_page_chart_parts(FILE *out, const dp_page *page)
     }
     const dp_svg_dots chart = {.title = "Where the error of each head comes from",
                                .x = log_axis(all, 5 * count, "relative L2 error against exact"),
-                               .rows = head_names(count),
+                               .rows = head_names(&list, count),
                                .row_count = count,
                                .series = series,
                                .series_count = 5};
