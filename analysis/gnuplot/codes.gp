@@ -4,8 +4,9 @@
 load "codes_settings.gp"
 
 set encoding utf8
-array color[8] = ["#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", \
-                  "#e377c2"]
+# Okabe and Ito's colours: told apart without full colour vision, and by shape.
+array color[8] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#000000", \
+                  "#8c6d00"]
 array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
 codes = "0 0.5 1 1.5 2 3 4 6"
 
@@ -81,10 +82,10 @@ plot for [f = 1:files] "codes_byte.dat" index f - 1 \
        using 1:($2 > 0 ? $3 / $2 : NaN) with linespoints lc rgb color[(f - 1) % 8 + 1] \
        pt mark[(f - 1) % 8 + 1] ps 0.9 lw 1.6 notitle
 set title "how many lanes have that byte"
-set ylabel "lanes"
+set ylabel "lanes (count)"
 set logscale y 10
 set yrange [0.7:*]
-set format y "%.0e"
+set format y "10^%T"
 plot for [f = 1:files] "codes_byte.dat" index f - 1 \
        using 1:($2 > 0 ? $2 : NaN) with linespoints lc rgb color[(f - 1) % 8 + 1] \
        pt mark[(f - 1) % 8 + 1] ps 0.9 lw 1.6 notitle

@@ -7,8 +7,9 @@ set encoding utf8
 set grid ytics lc rgb "#dddddd"
 set border 3
 set tics nomirror out
-array color[12] = ["#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf", \
-                   "#e377c2", "#7f7f7f", "#bcbd22", "#000000", "#5254a3"]
+# Okabe and Ito's colours first: told apart without full colour vision, and by shape.
+array color[12] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#000000", \
+                   "#8c6d00", "#7f7f7f", "#5254a3", "#8c564b", "#bcbd22"]
 array mark[5] = [7, 5, 9, 11, 13]
 array hollow[5] = [6, 4, 8, 10, 12]
 n = words(formats)
@@ -47,7 +48,7 @@ do for [panel = 1:3] {
   set title heading[panel] . note
   set ylabel unit[panel]
   set yrange [floored + rugged > 0 ? floor0 * 0.6 : floor0 * 5:*]
-  set format y "%.0e"
+  set format y "%g"
   set ytics auto
   if (floored > 0) { set ytics add ("0" floor0) }
   if (panel == 3 && by_length) { set xlabel "sequence length S (keys)" } else { unset xlabel }
@@ -71,7 +72,7 @@ do for [panel = 1:3] {
            using 1:(column(v + 1) == 0 ? column(v) : NaN) with linespoints \
            lc rgb color[f] pt mark[(f - 1) % 5 + 1] ps 1.2 lw 1.6 title word(formats, f), \
          for [f = 1:n] "range_points.dat" index f - 1 skip 1 \
-           using 1:(column(v + 1) == 1 ? floor0 : NaN) with points \
+           using ($1 * (1 + 0.012 * (f - 0.5 * (n + 1)))):(column(v + 1) == 1 ? floor0 : NaN) with points \
            lc rgb color[f] pt hollow[(f - 1) % 5 + 1] ps 1.2 lw 1.6 notitle, \
          for [f = 1:n] "range_points.dat" index f - 1 skip 1 \
            using 1:(column(v + 1) == 2 ? floor0 * 0.6 : NaN) with points \
@@ -96,7 +97,7 @@ load "range_settings.gp"
 k = words(scaled)
 if (k > 0) {
   shown = cases < 10 ? cases : 10
-  set terminal pngcairo size 1150,130 + 290 * k font "sans,12" noenhanced
+  set terminal pngcairo size 1150,165 + 305 * k font "sans,12" noenhanced
   set output "range_scales.png"
   set border 3
   set tics nomirror out
@@ -104,8 +105,8 @@ if (k > 0) {
   set multiplot layout k,1 title sprintf( \
     "Block scales, log2 rounded down (blocks of %d keys)%s", block, \
     shown < cases ? sprintf("   [first %d of %d cases]", shown, cases) : "") font ",14" \
-    margins 0.09,0.77,70.0 / (130 + 290 * k),1.0 - 75.0 / (130 + 290 * k) \
-    spacing 0,80.0 / (130 + 290 * k)
+    margins 0.09,0.77,70.0 / (165 + 305 * k),1.0 - 90.0 / (165 + 305 * k) \
+    spacing 0,95.0 / (165 + 305 * k)
   # One axis for all panels, so that the formats can be compared from panel to panel.
   axis_least = value("least_1")
   axis_most = value("most_1")
