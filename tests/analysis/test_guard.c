@@ -839,7 +839,7 @@ int main(int argc, char **argv)
 {
     Suite *suite = suite_create("guard");
     TCase *tests = tcase_create("guard");
-    TCase *followed = tcase_create("guard followed"); /* CK_RUN_CASE tells them apart */
+    TCase *through = tcase_create("guard followed"); /* CK_RUN_CASE tells them apart */
     if (argc > 1 && strcmp(argv[1], "all") == 0) {
         tcase_add_test(tests, advice_holds_on_all_real_tensors);
     } else {
@@ -850,12 +850,12 @@ int main(int argc, char **argv)
         tcase_add_test(tests, advice_of_a_launch);
         tcase_add_test(tests, rows_are_lost_once);
         tcase_add_test(tests, scores_are_counted);
-        tcase_add_test(followed, rebased_quarters_lose_weight);
-        tcase_add_test(followed, range_is_where_rows_are_lost);
-        tcase_add_test(followed, advice_holds_on_adverse_tensors);
-        tcase_add_test(followed, advice_holds_on_real_tensors);
+        tcase_add_test(through, rebased_quarters_lose_weight);
+        tcase_add_test(through, range_is_where_rows_are_lost);
+        tcase_add_test(through, advice_holds_on_adverse_tensors);
+        tcase_add_test(through, advice_holds_on_real_tensors);
     }
     suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, followed);
+    suite_add_tcase(suite, through);
     return dp_run_suite(suite);
 }
