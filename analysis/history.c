@@ -15,7 +15,7 @@
 
 const dp_run_column dp_run_columns[DP_RUN_NUMBERS] = {
     {"elements", "compared, over all stages", 0},
-    {"mismatches", "those that differ", -1},
+    {"mismatches", "those that differ; another key order than the policy's counts as one", -1},
     {"mismatch_rate", "mismatches / elements", -1},
     STAGE("quantize"),
     STAGE("score"),

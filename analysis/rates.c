@@ -71,6 +71,10 @@ void dp_rates_of_diff(dp_run_row *row, const dp_diff_result *result)
             add_dataset(row, (dp_dump_id)d, (double)set->elements, (double)set->mismatches);
         }
     }
+    if (result->order_differs) { /* no stage is wrong, and still the dumps differ */
+        add(row, DP_RUN_ELEMENTS, 1.0);
+        add(row, DP_RUN_MISMATCHES, 1.0);
+    }
     finish_counts(row);
     dp_run_set_text(row, DP_RUN_FIRST_WRONG,
                     result->first_wrong >= 0 ? dp_dump_datasets[result->first_wrong].name

@@ -260,6 +260,26 @@ START_TEST(conditions_decide_the_exit_status)
 }
 END_TEST
 
+/* Keys in another order than the policy's: every stage agrees, and still it is a difference. */
+START_TEST(key_order_counts)
+{
+    static dp_run run;
+    char line[2048];
+    make();
+    (void)snprintf(line, sizeof line,
+                   "attend --random 5 --seq 256 --heads 1 --policy accurate --epoch R --set "
+                   "key-order=natural --stages all -o '%s'",
+                   dump);
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    ck_assert_int_eq(record(&run, dump, "--fail-if 'mismatches>0'"), 0);
+    ck_assert_int_eq(record(&run, dump, "--set key-order=anchor --json --fail-if 'mismatches>0'"),
+                     1);
+    ck_assert(member(run.out, "mismatches") == 1.0 && member(run.out, "code_mismatches") == 0.0);
+    ck_assert(strstr(run.out, "\"first_wrong\": \"key_order\"") != NULL);
+}
+END_TEST
+
 START_TEST(conditions_of_diff_and_range)
 {
     static dp_run run;
@@ -486,6 +506,7 @@ int main(void)
     tcase_add_test(tests, rates_of_p_from_the_definition);
     tcase_add_test(tests, rates_of_other_problems);
     tcase_add_test(tests, conditions_decide_the_exit_status);
+    tcase_add_test(tests, key_order_counts);
     tcase_add_test(tests, conditions_of_diff_and_range);
     tcase_add_test(tests, the_history_is_printed);
     tcase_add_test(tests, concurrent_appends);
