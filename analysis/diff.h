@@ -104,6 +104,9 @@ const dp_hypothesis *dp_hypothesis_at(size_t index);
 bool dp_hypothesis_run(const dp_hypothesis *hypothesis, const dp_unit *unit, void *out);
 /* Insert a finding, the one that leaves the fewest mismatches first; one name once. */
 void dp_diff_keep(dp_diff_result *result, const dp_diff_finding *finding);
+/* Mistakes of the bridged datasets before the first wrong one, carried on to it. */
+bool dp_diff_upstream(const dp_diff_job *job, dp_unit *unit, dp_diff_result *result,
+                      dp_error *error);
 /* Which presets explain a wrong operand, into result->presets. */
 bool dp_diff_presets(const dp_diff_job *job, dp_unit *unit, dp_diff_result *result,
                      dp_error *error);

@@ -148,6 +148,9 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
     if (good && id <= DP_DUMP_V_SCALE) {
         good = dp_diff_presets(job, unit, result, error);
     }
+    if (good && result->finding_count == 0) {
+        good = dp_diff_upstream(job, unit, result, error);
+    }
     if (good) {
         look_at_pattern(job->dump, result);
     }

@@ -47,7 +47,7 @@ void dp_hypothesis_near(const dp_unit *unit, dp_dump_id id, void *out, uint64_t 
 {
     const size_t width = dp_dump_width(unit->dump, id);
     const size_t size = dp_dump_element(id);
-    for (size_t i = 0; i < unit->rows * width; i++) {
+    for (size_t i = 0; unit->dumped.valid[id] && i < unit->rows * width; i++) {
         const size_t row = i / width * width * size;
         const uint32_t ours = dp_diff_element(id, (char *)out + row, i % width);
         const uint32_t theirs =
@@ -137,7 +137,7 @@ static bool any_constant(const dp_unit *unit, dp_dump_id id, void *out)
             }
         }
     }
-    return count >= 16;
+    return count >= 16 && unit->dumped.valid[id];
 }
 
 /* Rows and columns of each 128 x 128 tile exchanged (codes: of the unpacked tile). */
@@ -193,7 +193,7 @@ static bool any_rows_shifted(const dp_unit *unit, dp_dump_id id, void *out, ptrd
         if (from >= 0 && from < (ptrdiff_t)unit->rows) {
             memcpy((char *)out + r * bytes, (char *)unit->out.data[id] + (size_t)from * bytes,
                    bytes);
-        } else { /* from another strip: not judged */
+        } else if (unit->dumped.valid[id]) { /* from another strip: not judged */
             memcpy((char *)out + r * bytes, (char *)unit->dumped.data[id] + r * bytes, bytes);
         }
     }

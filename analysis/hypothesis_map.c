@@ -117,7 +117,9 @@ bool dp_hypothesis_fitted_map(const dp_unit *unit, double argument, void *out)
     const size_t lanes = unit->rows * unit->dump->key_rows;
     const size_t most = lanes < MOST_LANES ? lanes : MOST_LANES;
     double *memory =
-        unit->launch.policy.map == DP_MAP_AFFINE ? malloc(3 * (most + 1) * sizeof *memory) : NULL;
+        unit->launch.policy.map == DP_MAP_AFFINE && unit->dumped.valid[DP_DUMP_P_PAYLOAD]
+            ? malloc(3 * (most + 1) * sizeof *memory)
+            : NULL;
     double a = 0.0, c = 0.0, low = 0.0, high = 0.0;
     (void)argument;
     if (memory == NULL) {

@@ -1580,12 +1580,48 @@ START_TEST(faults_are_found_and_named)
 }
 END_TEST
 
+/* Only the inputs and O were dumped: the mistake lies in a stage that is not there. */
+START_TEST(bridged_faults_are_named)
+{
+    static const char *const names[] = {
+        "GQA heads tiled",    "causal mask missing",      "anchor of 128 for 32",
+        "map of Wan",         "V read nibbles swapped",   "last tile not in the sum",
+        "K and Q not folded", "bytes of a word reversed", "second K64 step missing"};
+    for (size_t i = 0; i < FAULT_COUNT; i++) {
+        bool chosen = false;
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+            chosen = chosen || strcmp(names[n], FAULTS[i].name) == 0;
+        }
+        if (!chosen) {
+            continue;
+        }
+        fault_problem p;
+        fault_problem_make(&CASE[FAULTS[i].from], 7000 + (uint64_t)FAULTS[i].from, &p);
+        FAULTS[i].put(&p, FAULTS[i].argument);
+        if (FAULTS[i].follow) {
+            fault_problem_follow(&p, FAULTS[i].stage);
+        }
+        for (int d = 0; d < DP_DUMP_DATASETS; d++) {
+            p.dump.present[d] = d == DP_DUMP_O;
+        }
+        dp_diff_result *result = compare(&p, true);
+        ck_assert_int_eq(result->first_wrong, DP_DUMP_O);
+        ck_assert_msg(has_name(result, FAULTS[i].expected), "%s: %s", FAULTS[i].name,
+                      result->finding_count > 0 ? result->findings[0].name : "(none)");
+        free(result);
+        p.dump = p.pristine;
+        fault_problem_free(&p);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diff");
     TCase *tests = tcase_create("faults");
     tcase_add_test(tests, correct_dumps_pass);
     tcase_add_test(tests, faults_are_found_and_named);
+    tcase_add_test(tests, bridged_faults_are_named);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
 }
