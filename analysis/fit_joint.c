@@ -14,6 +14,7 @@ enum {
     UNIT_BITS = 30, /* box corners are multiples of 2^-30 */
     LEAF = 8,       /* undecided strips whose crossings are counted one by one */
     KEPT = 256,     /* corners of best polygons kept */
+    MISSES = 1000,  /* polygons too narrow for f32 after which no more are tried */
     SLACK = 8       /* units by which a list reaches further than its box */
 };
 
@@ -42,6 +43,7 @@ typedef struct {
     int64_t edge;   /* bound left over at the rim of the whole box */
     dp_fit_map rim; /* the best pair of f32 numbers seen there, and its codes */
     int64_t rim_count;
+    int misses;          /* polygons without a f32 pair, in the search for pairs */
     dp_fit_joint *joint; /* not NULL: look for f32 pairs only, into this */
 } tree;
 
@@ -202,6 +204,8 @@ static void offer(tree *t, dp_fit_crossing at, int64_t count)
                 t->best = t->joint->count = count;
                 t->joint->map = map;
                 t->joint->cell = cell;
+            } else {
+                t->misses++;
             }
         }
         return;
@@ -245,7 +249,7 @@ static void count_crossings(tree *t, const node *leaf)
 
 static bool hopeless(const tree *t, int64_t bound)
 {
-    return t->all ? bound < t->best : bound <= t->best;
+    return t->misses > MISSES || (t->all ? bound < t->best : bound <= t->best);
 }
 
 /* A best polygon may leave the whole box before it has a corner: at the rim the bound of the last

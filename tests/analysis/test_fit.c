@@ -254,12 +254,50 @@ START_TEST(command_and_plot)
                    scratch("."));
     run_directp(&run, line);
     ck_assert_msg(run.status == 0, "%s", run.err);
-    run_directp(&run, "fit --sigma 1 --objective output");
-    ck_assert_int_eq(run.status, 2);
-    run_directp(&run, "fit");
-    ck_assert_int_eq(run.status, 2);
-    run_directp(&run, "fit --sigma 1 --objective mix --weights 0,0,0");
-    ck_assert_int_eq(run.status, 2);
+    static const char *const refused[] = {
+        "fit",
+        "fit --sigma 1 --objective output",
+        "fit --sigma 1 --objective mix --weights 0,0,0",
+        "fit --sigma 1 --random 3",
+        "fit --sigma 1 --bootstrap 39",
+        "fit --sigma 1 --weights 1,1,1",
+        "fit --sigma 1 --grid 9",
+        "fit --sigma 1 --rows 9",
+        "fit --sigma 1 --policy wan",
+        "fit --random 3 --blocks 64",
+        "fit --random 3 --causal --no-causal",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        run_directp(&run, refused[i]);
+        ck_assert_msg(run.status == 2 && run.out[0] == '\0', "%s: %d", refused[i], run.status);
+    }
+    scratch_remove();
+}
+END_TEST
+
+/* Codes of a real layer: the optimum is proved, and every head is judged by a fit to the others. */
+START_TEST(real_tensors_are_proved)
+{
+    static dp_run run;
+    char path[1024];
+    char line[1400];
+    (void)snprintf(line, sizeof line, "fit %s --rows 4 --bootstrap 0 --starts 16 --locals 1 --csv",
+                   dp_source_path(path, sizeof path, "data/real/minilm_layer0.h5"));
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    ck_assert_ptr_nonnull(strstr(run.out, ",yes,"));
+    ck_assert_ptr_nonnull(strstr(run.out, "minilm_layer0.h5 h11,"));
+    const char *region = strstr(run.out, "a_low,");
+    ck_assert_ptr_nonnull(region);
+    double number[9] = {0};
+    region = strchr(region, '\n') + 1;
+    for (int i = 0; i < 8; i++) {
+        char *end = NULL;
+        number[i] = strtod(region, &end);
+        region = end + 1;
+    }
+    ck_assert_msg(strncmp(region, "yes,", 4) == 0, "%.80s", region);
+    ck_assert(number[0] < number[1] && number[2] < number[3] && number[6] == number[7]);
     scratch_remove();
 }
 END_TEST
@@ -275,6 +313,7 @@ int main(void)
     tcase_add_test(tests, output_measure_is_the_oracles);
     tcase_add_test(tests, sobol_points_are_stratified);
     tcase_add_test(tests, command_and_plot);
+    tcase_add_test(tests, real_tensors_are_proved);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
 }
