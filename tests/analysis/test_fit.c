@@ -229,6 +229,34 @@ START_TEST(sobol_points_are_stratified)
 }
 END_TEST
 
+/* The first two dimensions are a (0, 6, 2)-net: 64 points, one in every box of sides 2^-a and
+ * 2^-(6 - a) (Niederreiter 1987). The others fill 1024 strips of each axis once. */
+START_TEST(sobol_points_are_a_net)
+{
+    int wrong = 0;
+    for (int a = 0; a <= 6; a++) {
+        bool seen[64] = {false};
+        for (uint32_t i = 0; i < 64; i++) {
+            double p[2];
+            dp_fit_sobol(5, i, 2, p);
+            const int box = (int)(ldexp(p[0], a)) << (6 - a) | (int)ldexp(p[1], 6 - a);
+            wrong += seen[box];
+            seen[box] = true;
+        }
+    }
+    static bool strip[4][1024];
+    for (uint32_t i = 0; i < 1024; i++) {
+        double p[4];
+        dp_fit_sobol(5, i, 4, p);
+        for (int d = 0; d < 4; d++) {
+            wrong += strip[d][(int)(1024.0 * p[d])];
+            strip[d][(int)(1024.0 * p[d])] = true;
+        }
+    }
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
 /* The command: what it writes is what the plot reads; wrong requests are refused. */
 START_TEST(command_and_plot)
 {
@@ -312,6 +340,7 @@ int main(void)
     tcase_add_test(tests, plateau_is_what_counting_finds);
     tcase_add_test(tests, output_measure_is_the_oracles);
     tcase_add_test(tests, sobol_points_are_stratified);
+    tcase_add_test(tests, sobol_points_are_a_net);
     tcase_add_test(tests, command_and_plot);
     tcase_add_test(tests, real_tensors_are_proved);
     suite_add_tcase(suite, tests);

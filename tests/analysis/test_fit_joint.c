@@ -403,9 +403,38 @@ START_TEST(weights_are_repetitions)
         const dp_fit_joint plain = find(&repeated, NULL);
         ck_assert_int_eq(weighted.bound, plain.bound);
         ck_assert_int_eq(weighted.count, dp_fit_count(&repeated, NULL, &weighted.map));
+        for (int index = 0; index < 2; index++) { /* along a line too */
+            dp_error error = {""};
+            dp_fit_plateau line, same;
+            ck_assert(dp_fit_plateau_find(&s, weight, &plain.map, index, false, &line, &error));
+            ck_assert(
+                dp_fit_plateau_find(&repeated, NULL, &plain.map, index, false, &same, &error));
+            ck_assert(line.best == same.best && line.low == same.low && line.high == same.high);
+            ck_assert(line.below == same.below && line.above == same.above);
+        }
         dp_fit_sample_free(&s);
         dp_fit_sample_free(&repeated);
     }
+}
+END_TEST
+
+/* What exactness rests on: x a multiple of 2^-22 from -64 to log2 9, its code that of 2^x. */
+START_TEST(scores_lie_on_the_grid)
+{
+    dp_error error = {""};
+    static const double sigmas[2] = {1.0, 40.0};
+    dp_fit_sample s = {.threads = 2};
+    ck_assert(dp_fit_sample_gaussian(&s, sigmas, 2, 128, 3, &error));
+    size_t wrong = 0, least = 0;
+    for (size_t i = 0; i < s.count; i++) {
+        const double x = s.x[i] * 0x1p22;
+        wrong += x != floor(x) || s.x[i] < -64.0 || s.x[i] > 3.17;
+        wrong += s.ideal[i] != ideal_code(s.x[i]);
+        least += s.x[i] == -64.0;
+    }
+    ck_assert_uint_eq(wrong, 0);
+    ck_assert_uint_ge(least, 100);
+    dp_fit_sample_free(&s);
 }
 END_TEST
 
@@ -440,6 +469,7 @@ int main(void)
     tcase_add_test(tests, polygon_is_where_no_code_changes);
     tcase_add_test(tests, largest_region_is_kept);
     tcase_add_test(tests, weights_are_repetitions);
+    tcase_add_test(tests, scores_lie_on_the_grid);
     tcase_add_test(tests, degenerate_samples);
     suite_add_tcase(suite, tests);
     return dp_run_suite(suite);
