@@ -265,7 +265,10 @@ static bool parse_text(dp_conditions *all, const char *text, dp_error *error)
 dp_conditions *dp_conditions_parse(const char *const *texts, size_t count, dp_error *error)
 {
     dp_conditions *all = calloc(1, sizeof *all);
-    bool good = all != NULL || dp_fail(error, "--fail-if: not enough memory");
+    bool good = all != NULL;
+    if (!good) {
+        (void)dp_fail(error, "--fail-if: not enough memory");
+    }
     for (size_t i = 0; good && i < count; i++) {
         good = parse_text(all, texts[i], error);
     }

@@ -99,7 +99,7 @@ static bool compare(dp_operation_kind kind, double a, double b)
 /* Run a program. Both sides of its comparison; the state of the whole. */
 static state run(const setting *s, const dp_condition *condition, double sides[2], bool *holds)
 {
-    value stack[DP_CONDITION_LENGTH];
+    value stack[DP_CONDITION_LENGTH] = {{0.0, KNOWN}};
     size_t top = 0;
     for (size_t i = 0; i < condition->length; i++) {
         const dp_operation *o = &condition->program[i];
@@ -199,7 +199,10 @@ bool dp_conditions_judge(const dp_conditions *conditions, dp_run_row *rows, size
                               "record, which has one");
     }
     double *scratch = malloc(((history != NULL ? history->count : 0) + 1) * sizeof *scratch);
-    bool good = scratch != NULL || dp_fail(error, "--fail-if: not enough memory");
+    bool good = scratch != NULL;
+    if (!good) {
+        (void)dp_fail(error, "--fail-if: not enough memory");
+    }
     for (size_t i = 0; good && i < conditions->count; i++) {
         good = judge_one(&conditions->item[i], rows, count, history, scratch, failed, error);
     }

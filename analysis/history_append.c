@@ -129,7 +129,8 @@ static hid_t open_column(const append *a, const char *name, hid_t type)
 static void *pack_texts(const append *a, dp_run_text column, bool variable, size_t size,
                         size_t room)
 {
-    char *packed = calloc(a->count, variable ? sizeof(char *) : size);
+    const size_t each = variable ? sizeof(const char *) : size;
+    char *packed = calloc(a->count, each);
     for (size_t i = 0; packed != NULL && i < a->count; i++) {
         const char *text = a->rows[i].text[column];
         const size_t length = strlen(text);

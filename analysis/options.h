@@ -29,12 +29,12 @@ typedef struct {
 typedef struct {
     const char *name; /* without the dashes */
     dp_option_type type;
+    char letter;          /* short form, 0 for none */
     void *value;          /* holds the default before parsing; the help text prints it */
     const char *help;     /* what it is, with its unit */
     const char *argument; /* "N", "FILE"; NULL for a flag or a choice */
     double low, high;     /* inclusive, of INT (within 2^53) and REAL */
     const char *choices;  /* "one|two|three" */
-    char letter;          /* short form, 0 for none */
     bool *given;          /* set when the option appears, may be NULL */
     const bool *random;   /* not NULL: the option is refused unless this --random was given */
 } dp_option;

@@ -48,7 +48,7 @@ static void add_dataset(dp_run_row *row, dp_dump_id id, double elements, double 
     const dp_run_number stage = column_of(id);
     add(row, DP_RUN_ELEMENTS, elements);
     add(row, DP_RUN_MISMATCHES, mismatches);
-    if (stage < DP_RUN_NUMBERS) {
+    if (stage < DP_RUN_CODE_MATCH) {
         add(row, stage, elements);
         add(row, (dp_run_number)(stage + 1), mismatches);
     }
@@ -170,8 +170,10 @@ static bool from_range(dp_rates *rates, const char *path, const char *series, dp
 static bool from_codes(dp_rates *rates, const char *path, const char *series, dp_error *error)
 {
     dp_codes_file *codes = calloc(1, sizeof *codes);
-    bool good = codes != NULL || dp_fail(error, "%s: not enough memory", path);
-    good = good && dp_codes_load(path, codes, error);
+    if (codes == NULL) {
+        return dp_fail(error, "%s: not enough memory", path);
+    }
+    const bool good = dp_codes_load(path, codes, error);
     dp_run_row *row = good ? named_row(rates, series, "codes", error) : NULL;
     if (row != NULL) {
         const double lanes = (double)codes->match.lanes;

@@ -188,8 +188,10 @@ static uint16_t *read_output(const dp_dump *dump, dp_error *error)
     const size_t heads = dump->batch * dump->head_count;
     uint16_t *o = malloc(heads * rows * dump->dim * sizeof *o);
     uint16_t *one = malloc(rows * width * sizeof *one);
-    bool good = (o != NULL && one != NULL && width >= dump->dim) ||
-                dp_fail(error, "%s: not enough memory for its output", dump->path);
+    bool good = o != NULL && one != NULL && width >= dump->dim;
+    if (!good) {
+        (void)dp_fail(error, "%s: not enough memory for its output", dump->path);
+    }
     for (size_t h = 0; good && h < heads; h++) {
         const dp_dump_at at = {h / dump->head_count, h % dump->head_count, 0};
         good = dp_dump_read(dump, DP_DUMP_O, at, rows, one, error);
@@ -241,8 +243,10 @@ static uint16_t *reference_output(const dp_dump *dump, int threads, dp_error *er
     const size_t row = dump->dim;
     uint16_t *whole = malloc(dump->batch * dump->q_heads * dump->queries * row * sizeof *whole);
     uint16_t *part = malloc(heads * rows * row * sizeof *part);
-    bool good = (whole != NULL && part != NULL) ||
-                dp_fail(error, "%s: not enough memory for BF16 attention", dump->path);
+    bool good = whole != NULL && part != NULL;
+    if (!good) {
+        (void)dp_fail(error, "%s: not enough memory for BF16 attention", dump->path);
+    }
     good = good && dp_reference_bf16(&in, threads, whole, NULL, error);
     for (size_t h = 0; good && h < heads; h++) {
         const size_t head =
