@@ -105,9 +105,8 @@ static bool rule_fits(const dp_route *route)
     case DP_P_SCALED:
         return route->p == DP_OPERAND_BF16;
     case DP_P_LOG2_CEIL:
-        return route->p == DP_OPERAND_MXFP8 || route->p == DP_OPERAND_MXFP4;
     case DP_P_LOG2_NEAR:
-        return route->p == DP_OPERAND_MXFP4;
+        return route->p == DP_OPERAND_MXFP8 || route->p == DP_OPERAND_MXFP4;
     default:
         return route->p == DP_OPERAND_NVFP4;
     }
@@ -128,7 +127,7 @@ bool dp_route_check(const dp_route *route, dp_error *error)
         return dp_fail(
             error,
             "%s: rule does not make payloads of format p: plain goes with bf16 and e4m3, "
-            "scaled with bf16, log2-ceil with mxfp8 and mxfp4, log2-near with mxfp4, the others "
+            "scaled with bf16, log2-ceil and log2-near with mxfp8 and mxfp4, the others "
             "with nvfp4",
             name);
     }

@@ -43,16 +43,18 @@ typedef struct {
 static const reading AT_256[] = {{"direct-nv-nv", 0.0031, 0.0197},
                                  {"direct-mx-nv", 0.0007, 0.0052},
                                  {"direct-nv-mx", 0.0018, 0.0592},
-                                 {"direct-mx-mx", 0.0010, 0.0252}};
+                                 {"direct-mx-mx", 0.0010, 0.0252},
+                                 {"direct-nv-fp8", 0.0046, 0.1290}};
 static const reading AT_1024[] = {{"direct-nv-nv", 0.0045, 0.0271},
                                   {"direct-mx-nv", 0.0015, 0.0125},
                                   {"direct-nv-mx", 0.0052, 0.0845},
-                                  {"direct-mx-mx", 0.0077, 0.0512}};
+                                  {"direct-mx-mx", 0.0077, 0.0512},
+                                  {"direct-nv-fp8", 0.0027, 0.0775}};
 
 static const reading *reading_of(const char *name)
 {
     const reading *readings = slow ? AT_1024 : AT_256;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (strcmp(readings[i].name, name) == 0) {
             return &readings[i];
         }
@@ -81,7 +83,7 @@ static void compare_matrix(const dp_matrix *m)
                           r->metrics.rel_l2, r->published_cosine, r->published_rel_l2);
         }
     }
-    dp_assert_tally(tally, 8);
+    dp_assert_tally(tally, 9);
 }
 
 START_TEST(published_matrix)
@@ -116,8 +118,8 @@ START_TEST(sweep_of_g)
         }
         const bool shiftless = strcmp(r->name, "direct-nv-nv") == 0;
         const bool same =
-            fabs(r->metrics.cosine - r->published_cosine) < (shiftless ? 5e-3 : 6e-6) &&
-            !(fabs(r->metrics.rel_l2 - r->published_rel_l2) >= (shiftless ? 1e-2 : 2e-5));
+            fabs(r->metrics.cosine - r->published_cosine) < (shiftless ? 5e-3 : 8e-6) &&
+            !(fabs(r->metrics.rel_l2 - r->published_rel_l2) >= (shiftless ? 1e-2 : 2.2e-5));
         if (!dp_tally_check(&tally, same)) {
             dp_tally_note(&tally, "%s G=%g: %.9f %.9f, published %.9f %.9f", r->name, r->parameter,
                           r->metrics.cosine, r->metrics.rel_l2, r->published_cosine,

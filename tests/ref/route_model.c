@@ -210,6 +210,16 @@ static const model_row ROWS[] = {
      .degree = 1,
      .map = {1.22, 1.5},
      .sampled = 1},
+    {.name = "direct-nv-fp8",
+     .qk = 'n',
+     .pv = 'x',
+     .sum = 'r',
+     .ascending = true,
+     .shiftless = true,
+     .degree = 1,
+     .map = {1.22, 1.5},
+     .sampled = 1,
+     .amplitude = true},
     {.name = "direct-mx-mx",
      .qk = 'm',
      .pv = 'm',
@@ -364,13 +374,14 @@ static void block_mx(const model_row *row, const double *p, double hair, int b, 
         top = fmax(top, p[i]);
     }
     const bool fp8 = row->pv == 'x';
-    const double exponent = fp8 ? log2(top / 448.0) : log2(top) + log2(4.0 / 3.0);
-    const double e = top > 0.0 ? (fp8 ? ceil(exponent) : floor(exponent)) : 0.0;
+    const bool up = fp8 && !row->amplitude;
+    const double exponent = up ? log2(top / 448.0) : log2(top) + log2(4.0 / 3.0);
+    const double e = top > 0.0 ? (up ? ceil(exponent) : floor(exponent)) : 0.0;
     out->scale[b] = top > 0.0 ? exp2(e) : 0.0;
     out->near_scale[b] = top > 0.0 && fabs(exponent - nearbyint(exponent)) < 4 * hair + 1e-5;
     double (*const round)(double) = fp8 ? model_e4m3 : model_e2m1;
     for (int i = 0; i < 32; i++) {
-        const double x = p[i] * exp2(-e) * (fp8 ? 1.0 : 6.0);
+        const double x = p[i] * exp2(-e) * (up ? 1.0 : 6.0);
         const double y = row->degree > 0 ? (x > 0.0 ? map_of(row, log2(x)) : 0.0) : x;
         const int k = 32 * b + i;
         out->code[k] = round(y);

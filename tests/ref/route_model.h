@@ -35,7 +35,8 @@ typedef struct {
     int degree;
     double map[4], map_floor;
     int sampled;
-    double loose; /* relative error of P: the polynomial 2^x, or 0 */
+    bool amplitude; /* MXFP8 of P with the nearest amplitude, as MXFP4 has it */
+    double loose;   /* relative error of P: the polynomial 2^x, or 0 */
 } model_row;
 
 const model_row *model_rows(int *count);
