@@ -8,7 +8,7 @@
 #include "analysis/history.h"
 #include "analysis/plot.h"
 
-enum { SERIES_MOST = 12, TICKS_MOST = 24, LABEL_MOST = 18 };
+enum { SERIES_MOST = 12, TICKS_MOST = 24, LABEL_MOST = 22 };
 
 /* What is drawn: a panel a column, if any run knows it. */
 static const dp_run_number PANELS[] = {DP_RUN_MISMATCH_RATE, DP_RUN_CODE_MATCH, DP_RUN_ZERO_SCALE,
@@ -128,19 +128,32 @@ static bool write_points(const dp_plot_request *request, const drawn *d, dp_erro
     return dp_plot_close(&file, true, error);
 }
 
-/* A text inside double quotes of gnuplot, cut to `most` characters (0: not at all). */
+static bool starts_character(char c)
+{
+    return ((unsigned char)c & 0xC0u) != 0x80u; /* of UTF-8 */
+}
+
+/* A text inside double quotes of gnuplot. Of more than `most` characters (0: any number) the middle
+ * is left out: labels often differ at their end. */
 static void put_quoted(FILE *stream, const char *name, const char *text, size_t most)
 {
-    size_t characters = 0;
+    size_t all = 0, at = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        all += starts_character(*c);
+    }
+    const size_t head = most > 0 && all > most ? most / 2 : all;
+    const size_t tail =
+        head < all ? all - (most - head - 1) : all; /* first character shown again */
     (void)fprintf(stream, "%s = \"", name);
     for (; *text != '\0'; text++) {
-        characters += ((unsigned char)*text & 0xC0u) != 0x80u;
-        if (most > 0 && characters > most) {
+        at += starts_character(*text);
+        if (at == head + 1 && starts_character(*text) && head < all) {
             (void)fputs("…", stream);
-            break;
         }
-        (void)fputc(strchr("\"\\`$", *text) != NULL || (unsigned char)*text < 32 ? '_' : *text,
-                    stream);
+        if (at <= head || at > tail) {
+            (void)fputc(strchr("\"\\`$", *text) != NULL || (unsigned char)*text < 32 ? '_' : *text,
+                        stream);
+        }
     }
     (void)fputs("\"\n", stream);
 }
@@ -159,7 +172,10 @@ static void put_ticks(FILE *stream, const drawn *d)
         if (label[0] != '\0') {
             put_quoted(stream, name, label, LABEL_MOST);
         } else {
-            put_quoted(stream, name, row->text[DP_RUN_TIME], 16);
+            char minute[20]; /* "2026-11-29 21:30" */
+            (void)snprintf(minute, sizeof minute, "%.16s", row->text[DP_RUN_TIME]);
+            minute[strcspn(minute, "T")] = minute[strcspn(minute, "T")] == 'T' ? ' ' : '\0';
+            put_quoted(stream, name, minute, 0);
         }
         ticks++;
     }

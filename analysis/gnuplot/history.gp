@@ -24,6 +24,7 @@ set border 3
 set tics nomirror out
 set grid ytics lc rgb "#dddddd"
 set xrange [0.5:runs + 0.5]
+unset key
 size_of_points = runs > 100 ? 0.5 : runs > 40 ? 0.8 : 1.2
 first = 1
 do for [p = 1:panels] {
@@ -57,16 +58,26 @@ do for [p = 1:panels] {
     room = span > 0 ? 0.12 * span : (most != 0 ? 0.1 * abs(most) : 0.5)
     set yrange [(least == 0 ? -0.04 * (most > 0 ? most : 1) : least - room):(most == 0 ? 1 : most + room)]
   }
-  if (first) { set key at graph 1.02, graph 1.0 left top Left reverse samplen 2 spacing 1.2 font ",10" } else { unset key }
+  unset label
+  if (first) {
+    # The legend, one line a series, whatever the height of the panel.
+    do for [s = 1:series] {
+      set label s value(sprintf("name_%d", s)) at screen 0.765, screen 1.0 - (62.0 + 19 * s) / height \
+        left offset 1.2,0 font ",10" point pt mark[(s - 1) % 5 + 1] ps 1.2 lc rgb color[s]
+    }
+    if (failures > 0) {
+      set label 99 "a condition of --fail-if held" at screen 0.765, \
+        screen 1.0 - (62.0 + 19 * (series + 1)) / height left offset 1.2,0 font ",10" \
+        point pt 6 ps 1.8 lw 1.6 lc rgb "#d62728"
+    }
+  }
   y(c) = logarithmic && column(c) <= 0 ? floor0 : column(c)
   plot for [s = 1:series] "history.dat" index s - 1 using 1:(y(p + 1)) with linespoints \
          lc rgb color[s] pt mark[(s - 1) % 5 + 1] ps size_of_points lw 1.4 \
-         title value(sprintf("name_%d", s)), \
+         notitle, \
        for [s = 1:series] "history.dat" index s - 1 \
          using 1:(column(panels + 2) == 1 ? y(p + 1) : NaN) with points pt 6 lw 1.6 \
-         ps size_of_points + 1.0 lc rgb "#d62728" notitle, \
-       (failures > 0 ? NaN : 1/0) with points pt 6 lw 1.6 ps size_of_points + 1.0 lc rgb "#d62728" \
-         title (failures > 0 ? "a condition of --fail-if held" : "")
+         ps size_of_points + 1.0 lc rgb "#d62728" notitle
   first = 0
 }
 unset multiplot
