@@ -17,6 +17,15 @@ void dp_fit_study_free(dp_fit_study *study)
     study->loss = study->match = study->mass = NULL;
 }
 
+void dp_fit_study_point(const dp_fit_study *study, size_t index, double *a, double *b)
+{
+    const size_t row = index / study->grid;
+    const size_t column = index % study->grid;
+    const double steps = (double)(study->grid - 1);
+    *a = study->a_low + (study->a_high - study->a_low) * (double)column / steps;
+    *b = study->b_low + (study->b_high - study->b_low) * (double)row / steps;
+}
+
 static bool fill_landscape(dp_fit_study *study, const dp_fit_sample *sample,
                            const dp_fit_options *options, dp_error *error)
 {
@@ -30,9 +39,8 @@ static bool fill_landscape(dp_fit_study *study, const dp_fit_sample *sample,
         return dp_fail(error, "fit: not enough memory for a landscape of %zu x %zu", n, n);
     }
     for (size_t i = 0; i < n * n; i++) {
-        const double c[2] = {
-            study->b_low + (study->b_high - study->b_low) * (double)(i / n) / (double)(n - 1),
-            study->a_low + (study->a_high - study->a_low) * (double)(i % n) / (double)(n - 1)};
+        double c[2];
+        dp_fit_study_point(study, i, &c[1], &c[0]);
         const dp_fit_map map = dp_fit_map_of(1, c);
         dp_fit_evaluate(sample, &map, DP_FIT_ALL, sums);
         const dp_fit_measure m = dp_fit_measure_of(sums, NULL, sample->groups);
@@ -168,7 +176,7 @@ static bool get_text(const dp_h5 *file, const char *name, char *text, size_t siz
 
 static bool get_maps(const dp_h5 *file, dp_fit_study *study, dp_error *error)
 {
-    double table[DP_FIT_MAPS][DP_FIT_COEFFICIENTS + 2];
+    double table[DP_FIT_MAPS][DP_FIT_COEFFICIENTS + 2] = {{0}};
     size_t n = 0;
     size_t one = 0;
     char *names = NULL;

@@ -15,7 +15,8 @@ enum {
     LEAF = 8,       /* undecided strips whose crossings are counted one by one */
     KEPT = 256,     /* corners of best polygons kept */
     MISSES = 1000,  /* polygons too narrow for f32 after which no more are tried */
-    SLACK = 8       /* units by which a list reaches further than its box */
+    SLACK = 8,      /* units by which a list reaches further than its box */
+    NEAR = 4        /* and crossings of a box are looked for */
 };
 
 const double dp_fit_plane_low[2] = {-1.0, 0.0625};
@@ -154,8 +155,8 @@ static bool near(dp_fit_crossing at, box b)
 {
     const double a = dp_fit_crossing_a(at) * 0x1p30;
     const double y = dp_fit_crossing_b(at) * 0x1p30;
-    return a >= (double)(b.a0 - SLACK / 2) && a <= (double)(b.a1 + SLACK / 2) &&
-           y >= (double)(b.b0 - SLACK / 2) && y <= (double)(b.b1 + SLACK / 2);
+    return a >= (double)(b.a0 - NEAR) && a <= (double)(b.a1 + NEAR) && y >= (double)(b.b0 - NEAR) &&
+           y <= (double)(b.b1 + NEAR);
 }
 
 /* A pair of f32 numbers in a polygon, if there is one: the middle, or columns of A. */

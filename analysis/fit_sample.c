@@ -12,17 +12,25 @@
 
 static const double LOG2_E = 1.4426950408889634;
 
+static bool resize(void **array, size_t bytes)
+{
+    void *larger = realloc(*array, bytes);
+    *array = larger != NULL ? larger : *array;
+    return larger != NULL;
+}
+
 static bool grow(dp_fit_sample *sample, size_t more, dp_error *error)
 {
     const size_t count = sample->count + more;
-    double *x = realloc(sample->x, count * sizeof *x);
-    sample->x = x != NULL ? x : sample->x;
-    uint8_t *ideal = realloc(sample->ideal, count);
-    sample->ideal = ideal != NULL ? ideal : sample->ideal;
-    uint16_t *group = realloc(sample->group, count * sizeof *group);
-    sample->group = group != NULL ? group : sample->group;
-    return (x != NULL && ideal != NULL && group != NULL) ||
-           dp_fail(error, "fit: not enough memory for %zu scores: use fewer rows", count);
+    void *x = sample->x;
+    void *ideal = sample->ideal;
+    void *group = sample->group;
+    const bool good = resize(&x, count * sizeof *sample->x) && resize(&ideal, count) &&
+                      resize(&group, count * sizeof *sample->group);
+    sample->x = x;
+    sample->ideal = ideal;
+    sample->group = group;
+    return good || dp_fail(error, "fit: not enough memory for %zu scores: use fewer rows", count);
 }
 
 /* x as it is judged: a multiple of 2^-22 not below -64, so that A x + B with a f32 A is exact in

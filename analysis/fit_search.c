@@ -118,16 +118,19 @@ bool dp_fit_refine_best(dp_fit_task *task, size_t locals, dp_fit_joint *joint, d
 {
     const dp_fit_options *o = task->options;
     const size_t seen = task->result->visit_count;
-    double *loss = malloc((seen + 1) * sizeof *loss);
-    bool good = loss != NULL || dp_fail(error, "fit: not enough memory");
-    for (size_t i = 0; good && i < seen; i++) {
+    double *loss = calloc(seen + 1, sizeof *loss);
+    if (loss == NULL) {
+        return dp_fail(error, "fit: not enough memory: use fewer starts");
+    }
+    bool good = true;
+    for (size_t i = 0; i < seen; i++) {
         const dp_fit_visit *v = &task->result->visits[i];
         loss[i] = v->owner == -1
                       ? dp_fit_loss(dp_fit_measure_of(v->sums, task->weight, task->sample->groups),
                                     o->weights)
                       : INFINITY;
     }
-    for (size_t l = 0; good && l < locals; l++) {
+    for (size_t l = 0; good && l < locals && seen > 0; l++) {
         size_t best = 0;
         for (size_t i = 1; i < seen; i++) {
             best = loss[i] < loss[best] ? i : best;

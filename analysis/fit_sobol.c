@@ -16,7 +16,7 @@ static uint32_t direction(int dimension, int bit)
         return 1u << (31 - bit);
     }
     const int s = rows[dimension].s;
-    uint32_t v[32];
+    uint32_t v[32] = {0};
     for (int i = 0; i <= bit; i++) {
         if (i < s) {
             v[i] = rows[dimension].m[i] << (31 - i);

@@ -27,6 +27,8 @@ typedef struct {
 bool dp_fit_study_save(const dp_fit_study *study, const char *path, const char *const *inputs,
                        size_t input_count, dp_error *error);
 bool dp_fit_study_load(dp_fit_study *study, const char *path, dp_error *error);
+/* (A, B) of point `index` of the landscape. */
+void dp_fit_study_point(const dp_fit_study *study, size_t index, double *a, double *b);
 void dp_fit_study_free(dp_fit_study *study);
 /* Landscape, curves and shares of the maps already in the study. */
 bool dp_fit_study_fill(dp_fit_study *study, const dp_fit_sample *sample,

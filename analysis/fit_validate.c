@@ -17,7 +17,10 @@ bool dp_fit_cross_validate(dp_fit_task *whole, dp_error *error)
     dp_fit_result *r = whole->result;
     const int folds = sample->units > 1 ? sample->units : 0;
     r->fold = calloc((size_t)folds + 1, sizeof *r->fold);
-    bool good = r->fold != NULL || dp_fail(error, "fit: not enough memory");
+    if (r->fold == NULL) {
+        return dp_fail(error, "fit: not enough memory");
+    }
+    bool good = true;
     for (int u = 0; good && u < folds; u++) {
         uint32_t others[DP_FIT_GROUPS];
         uint32_t own[DP_FIT_GROUPS];
@@ -160,7 +163,10 @@ static size_t count_distinct(const dp_fit_map *map, size_t n)
     for (size_t i = 0; i < n; i++) {
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++) {
-            seen = memcmp(map[i].c, map[k].c, sizeof map[i].c) == 0;
+            seen = true;
+            for (int c = 0; c < DP_FIT_COEFFICIENTS; c++) {
+                seen = seen && map[i].c[c] == map[k].c[c];
+            }
         }
         distinct += !seen;
     }

@@ -15,10 +15,8 @@ static bool write_landscape(const dp_plot_request *request, const dp_fit_study *
     (void)fputs("# A B objective match mass\n", file.stream);
     const size_t n = study->grid;
     for (size_t i = 0; i < n * n; i++) {
-        const double b =
-            study->b_low + (study->b_high - study->b_low) * (double)(i / n) / (double)(n - 1);
-        const double a =
-            study->a_low + (study->a_high - study->a_low) * (double)(i % n) / (double)(n - 1);
+        double a, b;
+        dp_fit_study_point(study, i, &a, &b);
         (void)fprintf(file.stream, "%.6g %.6g %.9g %.9g %.9g\n%s", a, b, study->loss[i],
                       study->match[i], study->mass[i], i % n == n - 1 ? "\n" : "");
     }
