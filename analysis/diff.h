@@ -57,6 +57,7 @@ typedef struct {
      * tried, and those that make the kernel's bytes, "TE, DUDA". */
     size_t presets_tried;
     char presets[200];
+    char values[200]; /* codes of P: how near to midpoints the wrong ones lie, in a strip */
     bool order_differs; /* the dump's key order is not the policy's */
     bool against;       /* compared with another dump */
 } dp_diff_result;
@@ -104,6 +105,8 @@ const dp_hypothesis *dp_hypothesis_at(size_t index);
 bool dp_hypothesis_run(const dp_hypothesis *hypothesis, const dp_unit *unit, void *out);
 /* Insert a finding, the one that leaves the fewest mismatches first; one name once. */
 void dp_diff_keep(dp_diff_result *result, const dp_diff_finding *finding);
+/* The values behind the wrong codes of P of a loaded strip, into result->values. */
+void dp_diff_values(const dp_unit *unit, dp_diff_result *result);
 /* Mistakes of the bridged datasets before the first wrong one, carried on to it. */
 bool dp_diff_upstream(const dp_diff_job *job, dp_unit *unit, dp_diff_result *result,
                       dp_error *error);

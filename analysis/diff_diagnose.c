@@ -108,8 +108,8 @@ static void look_at_pattern(const dp_dump *dump, dp_diff_result *result)
     const bool plain = f.name != NULL && strchr(f.name, '-') == NULL; /* the same everywhere */
     if (f.name == NULL && set->mismatches <= 4 && set->spread.one_bit == set->mismatches) {
         f.name = "single-bit";
-        f.meaning = "a few elements differ in one bit each: a single rounding, a race or a memory "
-                    "fault, not a rule";
+        f.meaning = "a few elements differ in one bit each: too few to tell a rounding from a race "
+                    "or a memory fault";
     }
     if (f.name != NULL && (result->finding_count == 0 || (!plain && f.detail[0] != '\0'))) {
         dp_diff_keep(result, &f);
@@ -127,6 +127,9 @@ bool dp_diff_diagnose(const dp_diff_job *job, dp_unit *unit, dp_diff_result *res
     result->tried = t.count;
     for (size_t i = 0; good && i < set->kept_count; i++) {
         good = dp_unit_load(unit, set->kept[i], error);
+        if (good && i == 0 && id == DP_DUMP_P_PAYLOAD) {
+            dp_diff_values(unit, result);
+        }
         if (good) {
             try_strip(job, unit, id, set->mismatches, i == 0, &t);
         }

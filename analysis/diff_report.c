@@ -277,6 +277,9 @@ static void print_finding(const dp_diff_result *result, FILE *stream)
                       "data\n",
                       result->tried);
     }
+    if (result->values[0] != '\0') {
+        (void)fprintf(stream, "  values: %s\n", result->values);
+    }
     if (result->presets_tried > 0) {
         (void)fprintf(stream, "  presets: of %zu quantizers %s%s\n", result->presets_tried,
                       result->presets[0] != '\0' ? "these make the bytes: "
@@ -435,6 +438,7 @@ static void print_json(const dp_diff_job *job, const dp_diff_result *result, FIL
     }
     dp_json_close(&json);
     dp_json_member_text(&json, "presets", result->presets);
+    dp_json_member_text(&json, "values", result->values);
     dp_json_close(&json);
     dp_json_finish(&json);
 }
