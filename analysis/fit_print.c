@@ -20,9 +20,9 @@ static const dp_column REGION_COLUMNS[] = {
     {"proved", NULL, -1}, {"regions", NULL, -1}, {"boxes", NULL, -1}};
 static const dp_column CORNER_COLUMNS[] = {{"corner", NULL, -1}, {"a", NULL, 12}, {"b", NULL, 12}};
 static const dp_column SEARCH_COLUMNS[] = {
-    {"scores", NULL, -1},  {"visits", NULL, -1},  {"optimiser", NULL, -1},  {"folds", NULL, -1},
-    {"held_in", NULL, 6},  {"held_out", NULL, 6}, {"replicates", NULL, -1}, {"distinct", NULL, -1},
-    {"loss_low", NULL, 6}, {"loss_high", NULL, 6}};
+    {"scores", NULL, -1},   {"groups", NULL, -1},  {"visits", NULL, -1},  {"optimiser", NULL, -1},
+    {"folds", NULL, -1},    {"held_in", NULL, 6},  {"held_out", NULL, 6}, {"replicates", NULL, -1},
+    {"distinct", NULL, -1}, {"loss_low", NULL, 6}, {"loss_high", NULL, 6}};
 
 enum { MAPS, RANGES, REGION, CORNERS, FOLDS, SEARCH, TABLES };
 
@@ -185,7 +185,9 @@ static void add_search(const printer *p)
     dp_report *report = p->report[SEARCH];
     const bool folds = result->folds > 0;
     const bool drawn = result->replicates > 0;
+    uint16_t filled[DP_FIT_GROUPS];
     dp_report_i64(report, (int64_t)p->sample->count);
+    dp_report_i64(report, dp_fit_filled(p->sample, filled));
     dp_report_i64(report, (int64_t)result->visit_count);
     dp_report_text(report, dp_fit_refiner());
     dp_report_i64(report, result->folds);

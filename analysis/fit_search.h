@@ -7,7 +7,10 @@
 
 #include "analysis/fit_joint.h"
 
-enum { DP_FIT_REPLICATES = 40 }; /* fewer do not reach the ends of a 95 per cent interval */
+enum {
+    DP_FIT_REPLICATES = 40, /* fewer do not reach the ends of a 95 per cent interval */
+    DP_FIT_DRAWN = 8        /* groups, of fewer of which there is nothing to draw: no interval */
+};
 
 typedef struct {
     double low[DP_FIT_COEFFICIENTS], high[DP_FIT_COEFFICIENTS];

@@ -207,6 +207,8 @@ bool dp_fit_bootstrap(dp_fit_task *task, dp_error *error)
                 dp_fail(error, "fit: not enough memory for %zu replicates: use fewer", n);
     if (good) {
         r.count = dp_fit_filled(task->sample, r.filled);
+    }
+    if (good && r.count >= DP_FIT_DRAWN) {
         const int rounds = task->result->joint_searched ? 0 : 2;
         for (int round = 0; round <= rounds; round++) {
             dp_parallel_for(task->sample->threads, n, 1, fit_replicates, &r);
@@ -246,7 +248,7 @@ bool dp_fit_spread_of(const dp_fit_sample *sample, const dp_fit_options *options
                   values[i] > dp_fit_loss(dp_fit_measure_of(other, weight, sample->groups),
                                           options->weights);
     }
-    if (n > 0) {
+    if (n > 0 && count >= DP_FIT_DRAWN) {
         percentiles(values, n, &spread->low, &spread->high);
         spread->beaten = other != NULL ? beaten / (double)n : NAN;
     }

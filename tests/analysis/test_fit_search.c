@@ -160,6 +160,28 @@ START_TEST(interval_is_two_standard_errors)
     ck_assert(spread.beaten > 0.2 && spread.beaten < 0.5);
     ck_assert(dp_fit_spread_of(&sample, &o, sums, NULL, &spread, &error));
     ck_assert(isnan(spread.beaten));
+    /* Seven groups are too few to say anything. */
+    size_t kept = 0;
+    for (size_t i = 0; i < sample.count; i++) {
+        if (sample.group[i] < 8) {
+            sample.x[kept] = sample.x[i];
+            sample.ideal[kept] = sample.ideal[i];
+            sample.group[kept++] = sample.group[i];
+        }
+    }
+    sample.count = kept;
+    ck_assert(dp_fit_spread_of(&sample, &o, sums, worse, &spread, &error));
+    ck_assert(!isnan(spread.low) && !isnan(spread.beaten));
+    for (size_t i = 0; i < sample.count; i++) {
+        sample.group[i] = sample.group[i] == 7 ? 6 : sample.group[i];
+    }
+    ck_assert(dp_fit_spread_of(&sample, &o, sums, worse, &spread, &error));
+    ck_assert(isnan(spread.low) && isnan(spread.high) && isnan(spread.beaten));
+    const dp_fit_options small = options_of(1, (dp_fit_weights){.match = 1.0}, 40);
+    dp_fit_result r;
+    ck_assert(dp_fit_search(&sample, &small, &r, &error));
+    ck_assert_uint_eq(r.replicates, 0);
+    dp_fit_result_free(&r);
     dp_fit_sample_free(&sample);
 }
 END_TEST
