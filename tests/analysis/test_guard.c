@@ -748,6 +748,78 @@ START_TEST(scores_are_counted)
 }
 END_TEST
 
+/* Constants of every head and of the launch, from bounds computed here. */
+START_TEST(constants_come_from_the_tensors)
+{
+    static const int which_case[] = {1, 8, 11};
+    dp_tally tally = {0};
+    int margins = 0;
+    for (size_t i = 0; i < sizeof which_case / sizeof which_case[0]; i++) {
+        dp_attend_inputs inputs, view;
+        const dp_forward_policy policy = fast();
+        dp_error error = {""};
+        dp_guard guard;
+        draw(&ADVERSE[which_case[i]], &inputs);
+        const dp_attention *in = &inputs.in;
+        ck_assert(dp_guard_measure(&inputs, &policy, 128, 0, &guard, &error));
+        uint16_t *o = malloc(HEADS * in->queries * in->dim * sizeof *o);
+        ck_assert(dp_reference_bf16(in, 0, o, NULL, &error));
+        dp_guard_frame all = {.keys = in->keys, .o_least = INFINITY};
+        double below[2] = {0.0, 0.0}, miss[2] = {0.0, 0.0};
+        for (size_t h = 0; h < HEADS; h++) {
+            dp_guard_frame f = {.keys = in->keys, .o_least = INFINITY};
+            f.unit = 1.0 / sqrt((double)in->dim); /* M / sqrt(D) octaves */
+            dp_guard_view(&inputs, h, &view);
+            for (size_t j = 0; j < in->keys * in->dim; j++) {
+                f.v_largest = fmax(f.v_largest, fabs(value_of(view.in.v[j])));
+            }
+            for (size_t r = 0; r < in->queries; r++) {
+                double largest = 0.0;
+                for (size_t d = 0; d < in->dim; d++) {
+                    largest = fmax(largest, fabs(value_of(o[(h * in->queries + r) * in->dim + d])));
+                }
+                f.o_least = fmin(f.o_least, largest);
+            }
+            all.unit = f.unit;
+            all.v_largest = fmax(all.v_largest, f.v_largest);
+            all.o_least = fmin(all.o_least, f.o_least);
+            for (int which = 0; which < 2; which++) {
+                const dp_guard_scores *s = &guard.heads[h].scores[which];
+                const double b = fmin(0.0, s->rebase_below + 3.0);
+                dp_guard_pair pair = dp_guard_choose(&f, b, s->miss, 16);
+                pair = pair.slack < 0.0 && b < 0.0 ? dp_guard_least(&f, s->miss, 16) : pair;
+                below[which] = fmin(below[which], s->pair.slack >= 0.0 ? b : 0.0);
+                miss[which] = fmax(miss[which], s->pair.slack >= 0.0 ? s->miss : 0.0);
+                margins += pair.margin > 0;
+                if (!dp_tally_check(&tally, abs(pair.margin - s->pair.margin) <= 1 &&
+                                                pair.shift == s->pair.shift &&
+                                                fabs(pair.slack - s->pair.slack) < 0.5)) {
+                    dp_tally_note(&tally, "%s head %zu: M %d L %d, expected %d %d",
+                                  ADVERSE[which_case[i]].name, h, s->pair.margin, s->pair.shift,
+                                  pair.margin, pair.shift);
+                }
+            }
+        }
+        for (int which = 0; which < 2; which++) {
+            dp_guard_pair pair = dp_guard_choose(&all, below[which], miss[which], 16);
+            pair = pair.slack < 0.0 && below[which] < 0.0 ? dp_guard_least(&all, miss[which], 16)
+                                                          : pair;
+            if (!dp_tally_check(&tally, abs(pair.margin - guard.pair[which].margin) <= 1 &&
+                                            pair.shift == guard.pair[which].shift)) {
+                dp_tally_note(&tally, "%s launch: M %d L %d, expected %d %d",
+                              ADVERSE[which_case[i]].name, guard.pair[which].margin,
+                              guard.pair[which].shift, pair.margin, pair.shift);
+            }
+        }
+        dp_guard_free(&guard);
+        dp_attend_inputs_free(&inputs);
+        free(o);
+    }
+    ck_assert_int_gt(margins, 5);
+    dp_assert_tally(tally, 42);
+}
+END_TEST
+
 /* Where the rows of a rebased quarter are counted as spoiled, the oracle does lose them. */
 START_TEST(rebased_quarters_lose_weight)
 {
@@ -850,6 +922,7 @@ int main(int argc, char **argv)
         tcase_add_test(tests, advice_of_a_launch);
         tcase_add_test(tests, rows_are_lost_once);
         tcase_add_test(tests, scores_are_counted);
+        tcase_add_test(tests, constants_come_from_the_tensors);
         tcase_add_test(through, rebased_quarters_lose_weight);
         tcase_add_test(through, range_is_where_rows_are_lost);
         tcase_add_test(through, advice_holds_on_adverse_tensors);
