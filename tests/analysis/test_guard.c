@@ -528,9 +528,9 @@ static void sink(int head, size_t row, size_t d, double *q, double *k, double *v
 }
 static void hidden_peak(int head, size_t row, size_t d, double *q, double *k, double *v)
 {
-    (void)v;
-    *q = d == 0 ? 8.0 * exp2(head) : *q;
+    *q = d == 0 ? 8.0 * exp2(5 - head) : *q;
     *k = d == 0 ? (row == 1 ? 8.0 : 0.0) : *k; /* a maximum that no anchor sees */
+    *v *= exp2(4 * head);
 }
 static void second_quarter(int head, size_t row, size_t d, double *q, double *k, double *v)
 {
