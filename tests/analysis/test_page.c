@@ -91,6 +91,58 @@ static void draw_cells(FILE *out, const void *chart)
     dp_svg_cells_draw(out, chart);
 }
 
+typedef struct {
+    double left, right, y;
+    char text[40];
+} label;
+
+/* Texts of each chart stay inside it and apart from one another, letters taken as 5.2 units wide.
+ */
+static int legible(const char *page)
+{
+    int charts = 0;
+    for (const char *svg = page; (svg = strstr(svg, "<svg ")) != NULL; charts++) {
+        static label labels[4000];
+        int count = 0;
+        double height = 0.0;
+        const char *end = strstr(svg, "</svg>");
+        ck_assert_int_eq(sscanf(svg, "<svg viewBox=\"0 0 400 %lf\"", &height), 1);
+        for (const char *p = svg; (p = strstr(p, "<text ")) != NULL && p < end; p++) {
+            double x = 0.0;
+            char anchor[16];
+            label *l = &labels[count];
+            ck_assert_int_eq(
+                sscanf(p, "<text x=\"%lf\" y=\"%lf\" text-anchor=\"%15[a-z]\"", &x, &l->y, anchor),
+                3);
+            const char *text = strchr(p, '>') + 1;
+            double letters = 0.0;
+            for (const char *t = text; *t != '<'; t++) { /* an entity is one letter */
+                letters += 1.0;
+                t += *t == '&' ? strcspn(t, ";") : 0;
+            }
+            (void)snprintf(l->text, sizeof l->text, "%.*s", (int)strcspn(text, "<"), text);
+            const double wide = 5.2 * letters;
+            const double share =
+                strcmp(anchor, "start") == 0 ? 0.0 : (strcmp(anchor, "end") == 0 ? 1.0 : 0.5);
+            l->left = x - share * wide;
+            l->right = l->left + wide;
+            ck_assert_msg(l->left >= -1.0 && l->right <= 401.0 && l->y > 8.0 && l->y < height,
+                          "'%s' from %g to %g at %g of %g", l->text, l->left, l->right, l->y,
+                          height);
+            for (int i = 0; i < count; i++) {
+                const bool apart = labels[i].right <= l->left || l->right <= labels[i].left ||
+                                   fabs(labels[i].y - l->y) >= 8.5;
+                const bool same = labels[i].left == l->left && labels[i].y == l->y;
+                ck_assert_msg(apart || same || strchr("&", l->text[0]) != NULL,
+                              "'%s' over '%s' at %g, %g", l->text, labels[i].text, l->left, l->y);
+            }
+            ck_assert_int_lt(++count, 4000);
+        }
+        svg = end;
+    }
+    return charts;
+}
+
 START_TEST(marks_stand_at_their_values)
 {
     static const char *const rows[] = {"abcd", "b<&\"'"};
@@ -113,6 +165,11 @@ START_TEST(marks_stand_at_their_values)
     ck_assert_ptr_nonnull(strstr(text, ">b&lt;&amp;&quot;&#39;<"));
     ck_assert_int_eq(count_of(text, "l12 12m0-12l-12 12"), 2); /* one cross, and its legend */
     ck_assert_ptr_nonnull(strstr(text, ">0.02<"));
+    dp_svg_dots crowded = chart; /* more ticks than there is room for their numbers */
+    crowded.x = (dp_svg_axis){.low = 1e-4, .high = 0.3, .log = true, .label = "u"};
+    text = drawn(draw_dots, &crowded);
+    ck_assert_int_eq(legible(text), 1);
+    ck_assert(strstr(text, ">0.0001<") != NULL && strstr(text, ">0.0002<") == NULL);
 }
 END_TEST
 
@@ -308,58 +365,6 @@ static void stands_alone(const char *page)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_assert_msg(strstr(page, bad[i]) == NULL, "%s: %.60s", bad[i], strstr(page, bad[i]));
     }
-}
-
-typedef struct {
-    double left, right, y;
-    char text[40];
-} label;
-
-/* Texts of each chart stay inside it and apart from one another, letters taken as 5.2 units wide.
- */
-static int legible(const char *page)
-{
-    int charts = 0;
-    for (const char *svg = page; (svg = strstr(svg, "<svg ")) != NULL; charts++) {
-        static label labels[4000];
-        int count = 0;
-        double height = 0.0;
-        const char *end = strstr(svg, "</svg>");
-        ck_assert_int_eq(sscanf(svg, "<svg viewBox=\"0 0 400 %lf\"", &height), 1);
-        for (const char *p = svg; (p = strstr(p, "<text ")) != NULL && p < end; p++) {
-            double x = 0.0;
-            char anchor[16];
-            label *l = &labels[count];
-            ck_assert_int_eq(
-                sscanf(p, "<text x=\"%lf\" y=\"%lf\" text-anchor=\"%15[a-z]\"", &x, &l->y, anchor),
-                3);
-            const char *text = strchr(p, '>') + 1;
-            double letters = 0.0;
-            for (const char *t = text; *t != '<'; t++) { /* an entity is one letter */
-                letters += 1.0;
-                t += *t == '&' ? strcspn(t, ";") : 0;
-            }
-            (void)snprintf(l->text, sizeof l->text, "%.*s", (int)strcspn(text, "<"), text);
-            const double wide = 5.2 * letters;
-            const double share =
-                strcmp(anchor, "start") == 0 ? 0.0 : (strcmp(anchor, "end") == 0 ? 1.0 : 0.5);
-            l->left = x - share * wide;
-            l->right = l->left + wide;
-            ck_assert_msg(l->left >= -1.0 && l->right <= 401.0 && l->y > 8.0 && l->y < height,
-                          "'%s' from %g to %g at %g of %g", l->text, l->left, l->right, l->y,
-                          height);
-            for (int i = 0; i < count; i++) {
-                const bool apart = labels[i].right <= l->left || l->right <= labels[i].left ||
-                                   fabs(labels[i].y - l->y) >= 8.5;
-                const bool same = labels[i].left == l->left && labels[i].y == l->y;
-                ck_assert_msg(apart || same || strchr("&", l->text[0]) != NULL,
-                              "'%s' over '%s' at %g, %g", l->text, labels[i].text, l->left, l->y);
-            }
-            ck_assert_int_lt(++count, 4000);
-        }
-        svg = end;
-    }
-    return charts;
 }
 
 static char page_text[PAGE_SIZE];
