@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernels' times beside a copy on the same device, and the fused forward beside the oracle.
+ * The kernels' times beside copies on the same device, one of 1 GiB and one of as many bytes as the
+ * kernel moves, and the fused forward beside the oracle.
  * --elements N sets the sequence length (4096), 24 heads of 128 features.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/attend_choice.h"
@@ -12,22 +14,35 @@
 
 enum { HEADS = 24, ORACLE_HEADS = 4 };
 
-static const dp_column COLUMNS[] = {{"what", NULL, -1},        {"median_ms", NULL, 4},
-                                    {"bytes", NULL, -1},       {"gbytes_per_s", "GB/s moved", 1},
-                                    {"of_copy", "of copy", 3}, {"ratio", "x faster", 1}};
+static const dp_column COLUMNS[] = {{"what", NULL, -1},
+                                    {"median_ms", NULL, 4},
+                                    {"bytes", NULL, -1},
+                                    {"gbytes_per_s", "GB/s moved", 1},
+                                    {"of_copy", "of 1 GiB copy", 3},
+                                    {"copy_same_ms", "copy of as much, ms", 4},
+                                    {"of_copy_same", "of copy of as much", 3},
+                                    {"ratio", "x faster", 1}};
 
-static void add(dp_report *report, const char *what, double ms, double bytes, double copy_rate,
-                double ratio)
+/* A kernel that moves bytes: beside the rate of the large copy, bytes a millisecond. */
+static void add_moved(dp_report *report, const char *what, dp_device_time t, double copy_rate)
+{
+    const double bytes = (double)t.bytes;
+    dp_report_text(report, what);
+    dp_report_f64(report, t.ms);
+    dp_report_i64(report, (int64_t)t.bytes);
+    dp_report_f64(report, 1e-6 * bytes / t.ms);
+    dp_report_f64(report, bytes / t.ms / copy_rate);
+    dp_report_f64(report, t.copy_ms);
+    dp_report_f64(report, t.copy_ms / t.ms);
+    dp_report_blank(report);
+}
+
+/* One that computes; ratio 0: none. */
+static void add_time(dp_report *report, const char *what, double ms, double ratio)
 {
     dp_report_text(report, what);
     dp_report_f64(report, ms);
-    if (bytes > 0) {
-        dp_report_i64(report, (int64_t)bytes);
-        dp_report_f64(report, 1e-6 * bytes / ms);
-        dp_report_f64(report, bytes / ms / copy_rate);
-    } else {
-        dp_report_blank(report);
-        dp_report_blank(report);
+    for (int i = 0; i < 5; i++) {
         dp_report_blank(report);
     }
     if (ratio > 0) {
@@ -56,24 +71,41 @@ static bool time_oracle(const dp_attend_inputs *inputs, const dp_direct_p *launc
     return good;
 }
 
-static bool report(const dp_bench_options *options, const dp_device_times *t, double seq,
+/* Milliseconds of the BF16 reference kernel, every head. */
+static bool time_reference(const dp_device_problem *p, int repeats, double softmax_scale, float *ms,
+                           dp_error *error)
+{
+    const size_t rows = p->batch * p->q_heads * p->queries;
+    uint16_t *o = malloc(rows * DP_HEAD_DIM * sizeof *o);
+    float *lse = malloc(rows * sizeof *lse);
+    const bool good =
+        ((o != NULL && lse != NULL) || dp_fail(error, "bench device: not enough memory")) &&
+        dp_device_reference(0, p, (float)(1.4426950408889634 * softmax_scale), repeats, o, lse, ms,
+                            error);
+    free(o);
+    free(lse);
+    return good;
+}
+
+static bool report(const dp_bench_options *options, const dp_device_times *t, double reference_ms,
                    double oracle_ms, dp_error *error)
 {
     dp_report *table = dp_report_new("kernels of a GPU, 24 heads of 128 features", COLUMNS,
                                      sizeof COLUMNS / sizeof COLUMNS[0]);
-    const double copy_bytes = 2.0 * (double)t->copy_bytes;
-    const double rate = copy_bytes / t->copy;
-    const double rows = seq * HEADS;
+    const double rate = (double)t->copy.bytes / t->copy.ms;
+    char produce[48];
     if (table == NULL) {
         return dp_fail(error, "bench device: memory ran short: free some and try again");
     }
-    add(table, "copy", t->copy, copy_bytes, rate, 0);
-    add(table, "quantize Q", t->plain, rows * (256 + 64 + 8), rate, 0);
-    add(table, "quantize Q folded", t->folded, rows * (256 + 64 + 8), rate, 0);
-    add(table, "quantize V", t->values, rows * (256 + 64 + 4), rate, 0);
-    add(table, "produce P, one head", t->produce, seq * seq * (4 + 0.5 + 3.0 / 32), rate, 0);
-    add(table, "fused forward", t->fused, 0, rate, oracle_ms / t->fused);
-    add(table, "oracle, 2 threads", oracle_ms, 0, rate, 0);
+    (void)snprintf(produce, sizeof produce, "produce P, %d heads", t->produce_heads);
+    add_moved(table, "copy 1 GiB", t->copy, rate);
+    add_moved(table, "quantize Q", t->plain, rate);
+    add_moved(table, "quantize Q folded", t->folded, rate);
+    add_moved(table, "quantize V", t->values, rate);
+    add_moved(table, produce, t->produce, rate);
+    add_time(table, "fused forward", t->fused, oracle_ms / t->fused);
+    add_time(table, "BF16 reference", reference_ms, 0);
+    add_time(table, "oracle, 2 threads", oracle_ms, 0);
     const bool good = dp_report_print(table, options->style, stdout, error);
     dp_report_free(table);
     return good;
@@ -101,6 +133,7 @@ int dp_bench_device(const dp_bench_options *options)
     dp_mma_switches mma = {0};
     dp_device_times times;
     double seconds = 0;
+    float reference_ms = 0;
     int32_t map[HEADS];
     int32_t *order = malloc(seq * sizeof *order);
     for (int h = 0; h < HEADS; h++) {
@@ -125,8 +158,10 @@ int dp_bench_device(const dp_bench_options *options)
     if (good) {
         const dp_device_policy policy = dp_device_policy_of(&launch);
         good = dp_device_bench(0, &problem, &policy, options->repeats * 4, &times, &error) &&
+               time_reference(&problem, options->repeats, dp_attention_scale(&inputs.in),
+                              &reference_ms, &error) &&
                time_oracle(&inputs, &launch, ORACLE_HEADS, &seconds, &error) &&
-               report(options, &times, (double)seq, 1e3 * seconds * HEADS / ORACLE_HEADS, &error);
+               report(options, &times, reference_ms, 1e3 * seconds * HEADS / ORACLE_HEADS, &error);
     }
     free(order);
     dp_attend_inputs_free(&inputs);

@@ -2,9 +2,11 @@
  *
  * directp device: what GPU is here, and whether the kernels on it equal the oracle on every bit.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "analysis/attend_choice.h"
 #include "analysis/commands.h"
@@ -25,7 +27,7 @@ static const dp_column COLUMNS[] = {
     {"mode", NULL, -1},  {"dataset", NULL, -1}, {"elements", NULL, -1}, {"mismatches", NULL, -1},
     {"first", NULL, -1}, {"oracle", NULL, -1},  {"device", NULL, -1}};
 
-static const char *const MODES[] = {"injected", "chained", "fused"};
+static const char *const MODES[] = {"injected", "chained", "fused", "reference"};
 
 static bool have_device(const request *r, dp_device_info *info, int *status, dp_error *error)
 {
@@ -129,6 +131,11 @@ static bool write_both(const request *r, const char *path, const dp_device_info 
     char device[DP_PATH_SIZE];
     dp_device_engine state = {.device = (int)r->device, .info = *info};
     const dp_attend_engine engine = dp_device_attend_engine(&state);
+    if (mkdir(r->output, 0777) != 0 && errno != EEXIST) {
+        return dp_fail(error,
+                       "device diff: %s: folder cannot be made: check the path and its rights",
+                       r->output);
+    }
     (void)snprintf(oracle, sizeof oracle, "%s/oracle.h5", r->output);
     (void)snprintf(device, sizeof device, "%s/device.h5", r->output);
     return write_dump(r, path, oracle, inputs, launch, mma, NULL, error) &&
@@ -262,7 +269,8 @@ static const char NOTES[] =
     "probe prints what device is here. diff runs the oracle and the kernels on the same inputs "
     "and\n"
     "compares every stage by its bits: injected (each kernel from the oracle's data before it),\n"
-    "chained (kernel after kernel from the inputs) and fused (one kernel for the whole forward).\n"
+    "chained (kernel after kernel from the inputs), fused (one kernel for the whole forward), and\n"
+    "reference (BF16 attention, the yardstick of the error figures).\n"
     "With -o DIR both sides' stages are written there, as oracle.h5 and device.h5.\n"
     "run writes the kernels' stages alone, as a dump. selftest proves each instruction wrapper of\n"
     "the kernels, and the block-scaled matrix unit, against the oracle.\n"

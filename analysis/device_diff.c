@@ -8,7 +8,8 @@
 bool dp_device_built(void)
 {
     return dp_device_probe != NULL && dp_device_run != NULL && dp_device_forward != NULL &&
-           dp_device_bench != NULL && dp_device_wrapper_run != NULL && dp_device_block_mma != NULL;
+           dp_device_reference != NULL && dp_device_bench != NULL &&
+           dp_device_wrapper_run != NULL && dp_device_block_mma != NULL;
 }
 
 dp_device_policy dp_device_policy_of(const dp_direct_p *launch)
@@ -261,6 +262,21 @@ static bool run_chained(workspace *w, const dp_device_problem *problem,
     return true;
 }
 
+/* BF16 attention of both sides, in the place of the outputs. */
+static bool run_reference(workspace *w, const dp_device_problem *problem, int device, int threads,
+                          dp_diff_table *table, dp_error *error)
+{
+    memset(w->device.o, 0xA5, elements_of(w, 13) * 2);
+    memset(w->device.lse, 0xA5, elements_of(w, 14) * 4);
+    const float scale = (float)(1.4426950408889634 * dp_attention_scale(&w->in));
+    if (!dp_reference_bf16(&w->in, threads, w->oracle.o, w->oracle.lse, error) ||
+        !dp_device_reference(device, problem, scale, 0, w->device.o, w->device.lse, NULL, error)) {
+        return false;
+    }
+    compare_stage(w, DP_DEVICE_OUTPUT, DP_DIFF_REFERENCE, table);
+    return true;
+}
+
 /* ---- one problem ------------------------------------------------------------------------------
  */
 
@@ -324,7 +340,8 @@ static bool diff_slice(const dp_attention *in, const dp_direct_p *launch, int de
                                            .k = k,
                                            .v = v};
         good = run_injected(&w, &problem, &policy, device, table, error) &&
-               run_chained(&w, &problem, &policy, device, table, error);
+               run_chained(&w, &problem, &policy, device, table, error) &&
+               run_reference(&w, &problem, device, threads, table, error);
     }
     release(&w.oracle);
     release(&w.device);

@@ -13,6 +13,7 @@
 #pragma weak dp_device_probe
 #pragma weak dp_device_run
 #pragma weak dp_device_forward
+#pragma weak dp_device_reference
 #pragma weak dp_device_wrapper_run
 #pragma weak dp_device_block_mma
 #pragma weak dp_device_bench
@@ -23,7 +24,8 @@ bool dp_device_built(void);
 typedef enum {
     DP_DIFF_INJECTED, /* from the oracle's previous stage: a difference is this stage's own */
     DP_DIFF_CHAINED,  /* from the inputs, stage after stage                                 */
-    DP_DIFF_FUSED     /* from the inputs, by the fused kernel                               */
+    DP_DIFF_FUSED,    /* from the inputs, by the fused kernel                               */
+    DP_DIFF_REFERENCE /* BF16 attention on both sides, no stage of Direct-P                 */
 } dp_diff_mode;
 
 /* One dataset compared. */

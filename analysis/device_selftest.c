@@ -9,8 +9,8 @@
 #include "ref/arith/f32_fast.h"
 #include "ref/arith/gemm.h"
 
-static const char *const NAMES[DP_SELFTEST_ROWS] = {"cvt e2m1x2",
-                                                    "cvt e2m1x2 relu",
+static const char *const NAMES[DP_SELFTEST_ROWS] = {"cvt e2m1x8",
+                                                    "cvt e2m1x8 relu",
                                                     "cvt e4m3",
                                                     "cvt ue8m0 up",
                                                     "cvt floor s32",
@@ -30,10 +30,12 @@ static uint32_t expected(dp_device_wrapper w, uint64_t i)
     const float f0 = dp_f32_from_bits(x0);
     const float f1 = dp_f32_from_bits(x1);
     switch (w) {
-    case DP_WRAPPER_E2M1X2:
-        return dp_cvt_e2m1x2_f32(f1, f0, false).bits;
-    case DP_WRAPPER_E2M1X2_RELU:
-        return dp_cvt_e2m1x2_f32(f1, f0, true).bits;
+    case DP_WRAPPER_E2M1X8:
+    case DP_WRAPPER_E2M1X8_RELU: {
+        const uint32_t pair = dp_cvt_e2m1x2_f32(f1, f0, w == DP_WRAPPER_E2M1X8_RELU).bits;
+        const uint32_t swapped = (pair >> 4 | pair << 4) & 0xFFu;
+        return pair | swapped << 8 | swapped << 16 | pair << 24;
+    }
     case DP_WRAPPER_E4M3:
         return dp_e4m3_from_f32(f0, DP_ENCODE_PTX).bits;
     case DP_WRAPPER_UE8M0:

@@ -42,9 +42,10 @@ install_packages() {
         apt-get install -y --no-install-recommends $missing
 }
 
-# configure_and_build TARGET...: in build/, with the release preset.
+# configure_and_build TARGET...: in build/, with the release preset and $configure_options.
 configure_and_build() {
     say "building: minutes, longer where nvcc is found; progress is in build/build.log"
-    run_logged build/configure.log cmake --preset release
+    # shellcheck disable=SC2086 # one word an option
+    run_logged build/configure.log cmake --preset release ${configure_options:-}
     run_logged build/build.log cmake --build build --target "$@"
 }

@@ -95,12 +95,21 @@ bool dp_device_forward(int device, const dp_device_problem *problem, const dp_de
                        int repeats, uint16_t *o, float *lse, float milliseconds[2],
                        dp_error *error);
 
+/* BF16 attention in the order of FlashAttention-4, the yardstick of the published errors: equal to
+ * dp_reference_bf16 (ref/forward/reference_bf16.c) on every bit. problem->key_order is not read.
+ * scale: log2(e) times the softmax scale. o: [batch][q_head][queries][128] bf16 bits, lse: natural
+ * logarithms, [batch][q_head][queries]. milliseconds may be NULL; else the median of `repeats`
+ * runs.
+ */
+bool dp_device_reference(int device, const dp_device_problem *problem, float scale, int repeats,
+                         uint16_t *o, float *lse, float *milliseconds, dp_error *error);
+
 /* ---- the wrappers of device/kernels/instructions.cuh, one by one -------------------------------
  */
 
 typedef enum {
-    DP_WRAPPER_E2M1X2,      /* result: 8 bits                                          */
-    DP_WRAPPER_E2M1X2_RELU, /* 8 bits                                                  */
+    DP_WRAPPER_E2M1X8,      /* result: eight codes, of operands 0 1 1 0 1 0 0 1        */
+    DP_WRAPPER_E2M1X8_RELU, /* the same                                                */
     DP_WRAPPER_E4M3,        /* 8 bits                                                  */
     DP_WRAPPER_UE8M0,       /* 8 bits                                                  */
     DP_WRAPPER_FLOOR,       /* cvt.rmi.ftz.s32.f32                                     */
@@ -145,14 +154,22 @@ bool dp_device_block_mma(int device, dp_device_mma mma, size_t m, size_t n, bool
 /* ---- speed ------------------------------------------------------------------------------------
  */
 
-/* Milliseconds, medians by events in one run. */
+/* One kernel: milliseconds of a launch among launches that follow each other, each on memory that
+ * is no longer in the cache; the bytes it reads and writes; a copy that moves as many, timed in the
+ * same way. */
 typedef struct {
-    float copy; /* a device-to-device copy of copy_bytes */
-    size_t copy_bytes;
-    float plain, folded; /* Q of every head                       */
-    float values;        /* V of every head                       */
-    float produce;       /* one head's scores                     */
-    float fused;         /* every head, quantization left out     */
+    float ms, copy_ms;
+    size_t bytes;
+} dp_device_time;
+
+/* Medians by events in one run. */
+typedef struct {
+    dp_device_time copy;          /* 1 GiB read and 1 GiB written; copy_ms the same   */
+    dp_device_time plain, folded; /* Q of every head                          */
+    dp_device_time values;        /* V of every head                          */
+    dp_device_time produce;       /* scores of produce_heads heads            */
+    int produce_heads;            /* as many as the memory holds              */
+    float fused;                  /* every head, quantization left out        */
 } dp_device_times;
 
 bool dp_device_bench(int device, const dp_device_problem *problem, const dp_device_policy *policy,

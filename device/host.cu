@@ -166,8 +166,8 @@ bool run_head(const session &s, const dp_device_policy &policy, span stages, siz
         good = give(h.row_ref, data.row_ref, at, rows, "row_ref", error);
     }
     if (good && stages.has(DP_DEVICE_CODE)) {
-        dpd_produce(p, policy, h.raw.data(), h.row_ref.data(), h.p_scale.data(), h.p_payload.data(),
-                    h.code_sum.data(), nullptr);
+        dpd_produce(p, policy, 1, h.raw.data(), h.row_ref.data(), h.p_scale.data(),
+                    h.p_payload.data(), h.code_sum.data(), nullptr);
     } else if (good && (stages.has(DP_DEVICE_DENOMINATOR) || stages.has(DP_DEVICE_ACCUMULATE))) {
         good =
             give(h.p_scale, data.p_scale, head * scores / 32, scores / 32, "p_scale", error) &&

@@ -103,7 +103,7 @@ __device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, i
     dpd_quarter out;
 #pragma unroll
     for (int w = 0; w < 4; w++) {
-        uint32_t word = 0;
+        float codes[8];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int pair = 4 * w + i;
@@ -117,8 +117,10 @@ __device__ __forceinline__ dpd_quarter dpd_classify(const dp_device_policy &p, i
                     dp_fma_x2(raw, make_float2(p.multiplier, p.multiplier), make_float2(q, q));
                 y = dpd_from_x(p, ex2, x);
             }
-            word |= dp_cvt_e2m1x2_relu(y.x, y.y) << (8 * i);
+            codes[2 * i] = y.x;
+            codes[2 * i + 1] = y.y;
         }
+        const uint32_t word = dp_cvt_e2m1x8_relu(codes);
         out.word[w] = p.clear_zero && u == 0 ? 0u : word;
     }
     out.code_sum = dpd_code_sum(out.word);

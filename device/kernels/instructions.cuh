@@ -8,6 +8,7 @@
 #ifndef DP_DEVICE_INSTRUCTIONS_CUH
 #define DP_DEVICE_INSTRUCTIONS_CUH
 
+#include <cuda_fp16.h>
 #include <stdint.h>
 
 #include "formats/e2m1.h"
@@ -52,6 +53,19 @@ __device__ __forceinline__ float dp_fma(float a, float b, float c)
 {
     float d;
     asm("fma.rn.ftz.f32 %0, %1, %2, %3;" : "=f"(d) : "f"(a), "f"(b), "f"(c));
+    return d;
+}
+/* The result cut to [0, 1]; NaN to +0. */
+__device__ __forceinline__ float dp_add_sat(float a, float b)
+{
+    float d;
+    asm("add.rn.ftz.sat.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
+    return d;
+}
+__device__ __forceinline__ float dp_fma_sat(float a, float b, float c)
+{
+    float d;
+    asm("fma.rn.ftz.sat.f32 %0, %1, %2, %3;" : "=f"(d) : "f"(a), "f"(b), "f"(c));
     return d;
 }
 /* max.f32 without .ftz: a NaN operand gives the other one. */
@@ -107,47 +121,156 @@ __device__ __forceinline__ float2 dp_fma_x2(float2 a, float2 b, float2 c)
 /* ---- conversions -------------------------------------------------------------------------------
  */
 
-/* E2M1 code of a value from 0 to 6 as the converter rounds. With e the exponent, at least 0, the
- * grid's step is 2^(e-1): adding 2^(22+e) leaves the value as n steps in the low bits of the sum,
- * ties to even, and the code is n + 2 e. The field of the sum is e + 149, which adds 2 e + 298; six
- * steps more make that 2 e modulo 16 and keep every tie's parity. */
-__device__ __forceinline__ uint32_t dp_e2m1_code_emulated(float clamped)
+#if !DP_NATIVE_FP4_CVT
+/* E2M1 code of a magnitude v as a float 2^23 + code, from h = v / 2 cut to [0, 1] three times: the
+ * parts of v below 2, from 2 to 4 and from 4 to 6, where the grid's step is 1/2, 1 and 2. Each sum
+ * rounds its part to whole steps, ties to even, and the codes 4 and 6 at the seams are even. */
+__device__ __forceinline__ float dp_e2m1_code_emulated(float low, float middle, float high,
+                                                       float origin)
 {
-    const uint32_t field = max(__float_as_uint(clamped) & 0x7F800000u, 0x3F800000u);
-    const uint32_t sum = __float_as_uint(__fadd_rn(clamped, __uint_as_float(field + 0x0B000006u)));
-    return (sum + (sum >> 22)) & 15u;
+    return dp_add(dp_fma(middle, 2.0f, dp_fma(low, 4.0f, origin)), high);
 }
 
-/* cvt.rn.satfinite.relu.e2m1x2.f32: element 0 in the low nibble; negative and -0 to 0, NaN to 7. */
-__device__ __forceinline__ uint32_t dp_cvt_e2m1x2_relu(float element0, float element1)
+/* Floats 2^23 + code as eight nibbles: their words are 0x4B00000c, and what the exponents of codes
+ * 0 and 1 leave above bit 23 cancels when code 1 counts from this origin. */
+__device__ __forceinline__ float dp_e2m1_origin(int i)
 {
-#if DP_NATIVE_FP4_CVT
-    uint32_t d;
-    asm("{ .reg .b8 t; cvt.rn.satfinite.relu.e2m1x2.f32 t, %1, %2; cvt.u32.u8 %0, t; }"
-        : "=r"(d)
-        : "f"(element1), "f"(element0));
-    return d;
-#else
-    /* the smaller of NaN and 6 is 6 */
-    return dp_e2m1_code_emulated(fmaxf(fminf(element0, 6.0f), 0.0f)) |
-           dp_e2m1_code_emulated(fmaxf(fminf(element1, 6.0f), 0.0f)) << 4;
+    return i == 1 ? 13631488.0f : 8388608.0f;
+}
+__device__ __forceinline__ uint32_t dp_e2m1_pack_emulated(const float code[8])
+{
+    uint32_t word = __float_as_uint(code[7]);
+#pragma unroll
+    for (int i = 6; i >= 0; i--) {
+        word = word * 16u + __float_as_uint(code[i]);
+    }
+    return word;
+}
+
+/* NaN is code 7 without sign. */
+__device__ __forceinline__ uint32_t dp_e2m1_nan_emulated(const float x[8], uint32_t word)
+{
+    bool nan = false;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+        nan |= !(x[i] >= x[i + 1]) && !(x[i] < x[i + 1]);
+    }
+    if (nan) {
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            word = x[i] != x[i] ? (word & ~(0xFu << 4 * i)) | 0x7u << 4 * i : word;
+        }
+    }
+    return word;
+}
+
+/* Signs of eight floats at bit 3 of each nibble. */
+__device__ __forceinline__ uint32_t dp_e2m1_signs_emulated(const float x[8])
+{
+    uint32_t byte[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        asm("prmt.b32 %0, %1, %2, 0x0073;"
+            : "=r"(byte[i])
+            : "r"(__float_as_uint(x[i % 2 + 4 * (i / 2)])),
+              "r"(__float_as_uint(x[i % 2 + 4 * (i / 2) + 2])));
+    }
+    const uint32_t even = __byte_perm(byte[0], byte[2], 0x5410);
+    const uint32_t odd = __byte_perm(byte[1], byte[3], 0x5410);
+    return (even >> 4 & 0x08080808u) | (odd & 0x80808080u);
+}
 #endif
+
+/* cvt.rn.satfinite.relu.e2m1x2.f32 of eight values, value 0 in the low nibble; negative and -0 to
+ * 0, NaN to 7. */
+__device__ __forceinline__ uint32_t dp_cvt_e2m1x8_relu(const float x[8])
+{
+    uint32_t d;
+#if DP_NATIVE_FP4_CVT
+    asm("{ .reg .b8 a, b, c, d; cvt.rn.satfinite.relu.e2m1x2.f32 a, %2, %1;"
+        "cvt.rn.satfinite.relu.e2m1x2.f32 b, %4, %3; cvt.rn.satfinite.relu.e2m1x2.f32 c, %6, %5;"
+        "cvt.rn.satfinite.relu.e2m1x2.f32 d, %8, %7; mov.b32 %0, {a, b, c, d}; }"
+        : "=r"(d)
+        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]), "f"(x[5]), "f"(x[6]), "f"(x[7]));
+#else
+    float code[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        code[i] = dp_e2m1_code_emulated(dp_fma_sat(x[i], 0.5f, 0.0f), dp_fma_sat(x[i], 0.5f, -1.0f),
+                                        dp_fma_sat(x[i], 0.5f, -2.0f), dp_e2m1_origin(i));
+    }
+    d = dp_e2m1_nan_emulated(x, dp_e2m1_pack_emulated(code));
+#endif
+    return d;
 }
 
-/* cvt.rn.satfinite.e2m1x2.f32: the same with signs; -0 keeps its own, NaN is +6. */
-__device__ __forceinline__ uint32_t dp_cvt_e2m1x2(float element0, float element1)
+/* cvt.rn.satfinite.e2m1x2.f32 of x * factor, product rounded by mul.rn.ftz: the same with signs; -0
+ * keeps its own, NaN is +6. */
+__device__ __forceinline__ uint32_t dp_mul_cvt_e2m1x8(const float x[8], float factor)
+{
+    float product[8];
+    uint32_t d;
+#if DP_NATIVE_FP4_CVT
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        product[i] = dp_mul(x[i], factor);
+    }
+    asm("{ .reg .b8 a, b, c, d; cvt.rn.satfinite.e2m1x2.f32 a, %2, %1;"
+        "cvt.rn.satfinite.e2m1x2.f32 b, %4, %3; cvt.rn.satfinite.e2m1x2.f32 c, %6, %5;"
+        "cvt.rn.satfinite.e2m1x2.f32 d, %8, %7; mov.b32 %0, {a, b, c, d}; }"
+        : "=r"(d)
+        : "f"(product[0]), "f"(product[1]), "f"(product[2]), "f"(product[3]), "f"(product[4]),
+          "f"(product[5]), "f"(product[6]), "f"(product[7]));
+#else
+    /* half the product: what differs below the normal range rounds to code 0 all the same */
+    float code[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        product[i] = dp_mul(x[i], 0.5f * factor);
+        const float half = fabsf(product[i]);
+        code[i] = dp_e2m1_code_emulated(dp_add_sat(half, 0.0f), dp_add_sat(half, -1.0f),
+                                        dp_add_sat(half, -2.0f), dp_e2m1_origin(i));
+    }
+    d = dp_e2m1_nan_emulated(product,
+                             dp_e2m1_pack_emulated(code) | dp_e2m1_signs_emulated(product));
+#endif
+    return d;
+}
+
+__device__ __forceinline__ uint32_t dp_cvt_e2m1x8(const float x[8])
+{
+    return dp_mul_cvt_e2m1x8(x, 1.0f);
+}
+
+/* cvt.rn.satfinite.e2m1x2.f32 of eight values given as their halves, of which none comes to lie on
+ * another side of half a midpoint of two codes, or on it, when it is rounded to FP16: such as have
+ * eleven significant bits, and such as keep a distance of 2^-11 of themselves. The emulation works
+ * as dp_e2m1_code_emulated, on two values at once: pair i holds values i and i + 4, and four words
+ * of 0x6400 above each code become eight nibbles. */
+__device__ __forceinline__ uint32_t dp_cvt_e2m1x8_clear(const float half[8])
 {
 #if DP_NATIVE_FP4_CVT
-    uint32_t d;
-    asm("{ .reg .b8 t; cvt.rn.satfinite.e2m1x2.f32 t, %1, %2; cvt.u32.u8 %0, t; }"
-        : "=r"(d)
-        : "f"(element1), "f"(element0));
-    return d;
+    return dp_mul_cvt_e2m1x8(half, 2.0f);
 #else
-    const uint32_t sign0 = element0 != element0 ? 0u : __float_as_uint(element0) >> 28 & 8u;
-    const uint32_t sign1 = element1 != element1 ? 0u : __float_as_uint(element1) >> 28 & 8u;
-    return dp_e2m1_code_emulated(fminf(fabsf(element0), 6.0f)) | sign0 |
-           (dp_e2m1_code_emulated(fminf(fabsf(element1), 6.0f)) | sign1) << 4;
+    uint32_t bits[4];
+    uint32_t word = 0;
+#pragma unroll
+    for (int i = 3; i >= 0; i--) {
+        const __half2 h = __floats2half2_rn(half[i], half[i + 4]);
+        const __half2 low = __hadd2_sat(__habs2(h), __float2half2_rn(0.0f));
+        const __half2 middle = __hadd2_sat(__habs2(h), __float2half2_rn(-1.0f));
+        const __half2 high = __hadd2_sat(__habs2(h), __float2half2_rn(-2.0f));
+        const __half2 code =
+            __hadd2_rn(__hfma2(middle, __float2half2_rn(2.0f),
+                               __hfma2(low, __float2half2_rn(4.0f), __float2half2_rn(1024.0f))),
+                       high);
+        word = word * 16u + reinterpret_cast<const uint32_t &>(code);
+        bits[i] = reinterpret_cast<const uint32_t &>(h);
+    }
+    word -= 0x64006400u * 0x1111u;
+    const uint32_t signs = (bits[0] >> 12 & 0x00080008u) | (bits[1] >> 8 & 0x00800080u) |
+                           (bits[2] >> 4 & 0x08000800u) | (bits[3] & 0x80008000u);
+    return dp_e2m1_nan_emulated(half, word | signs);
 #endif
 }
 
@@ -157,6 +280,14 @@ __device__ __forceinline__ uint32_t dp_cvt_e4m3(float value)
     uint16_t d;
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(d) : "f"(0.0f), "f"(value));
     return d & 0xFFu;
+}
+
+/* cvt.rn.f16x2.e4m3x2 of one byte: exact; on every target from sm_89. */
+__device__ __forceinline__ float dp_decode_e4m3(uint32_t byte)
+{
+    uint32_t d;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(d) : "h"((uint16_t)byte));
+    return __low2float(reinterpret_cast<const __half2 &>(d));
 }
 
 /* cvt.rp.satfinite.ue8m0x2.f32 of one value. */

@@ -37,9 +37,10 @@ void dpd_score(const dpd_problem &problem, const uint8_t *q_payload, const uint8
                const uint8_t *k_payload, const uint8_t *k_scale, float *raw, cudaStream_t stream);
 void dpd_reference(const dpd_problem &problem, const dp_device_policy &policy, const float *raw,
                    float *row_ref, cudaStream_t stream);
-void dpd_produce(const dpd_problem &problem, const dp_device_policy &policy, const float *raw,
-                 const float *row_ref, uint8_t *p_scale, uint8_t *p_payload, uint16_t *code_sum,
-                 cudaStream_t stream);
+/* `heads` of them, one after the other in every array. */
+void dpd_produce(const dpd_problem &problem, const dp_device_policy &policy, int heads,
+                 const float *raw, const float *row_ref, uint8_t *p_scale, uint8_t *p_payload,
+                 uint16_t *code_sum, cudaStream_t stream);
 void dpd_denominate(const dpd_problem &problem, const dp_device_policy &policy,
                     const uint8_t *p_scale, const uint16_t *code_sum, float *row_sum,
                     cudaStream_t stream);
@@ -55,5 +56,10 @@ void dpd_forward(const dpd_problem &problem, const dp_device_policy &policy, con
                  const uint8_t *q_payload, const uint8_t *q_scale, const uint8_t *k_payload,
                  const uint8_t *k_scale, const uint8_t *v_payload, const uint8_t *v_scale,
                  uint16_t *o, float *lse, cudaStream_t stream);
+
+/* BF16 attention in the order of FlashAttention-4: every head. kv_of_q on the device; scale is
+ * log2(e) times the softmax scale. */
+void dpd_reference_forward(const dpd_problem &problem, const int32_t *kv_of_q, float scale,
+                           uint16_t *o, float *lse, cudaStream_t stream);
 
 #endif

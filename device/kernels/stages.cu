@@ -88,28 +88,31 @@ __global__ void reference_kernel(const __grid_constant__ dpd_problem p,
     row_ref[row] = m;
 }
 
-/* One thread a quarter; Q0..Q3 of a tile are neighbours. */
-__global__ void produce_kernel(const __grid_constant__ dpd_problem p,
-                               const __grid_constant__ dp_device_policy policy, const float *raw,
-                               const float *row_ref, uint8_t *p_scale, uint8_t *p_payload,
-                               uint16_t *code_sum)
+/* One thread a quarter, a warp 32 quarters of one row; Q0..Q3 of a tile are neighbours. Block y is
+ * the head. */
+__global__ void __launch_bounds__(PRODUCERS)
+    produce_kernel(const __grid_constant__ dpd_problem p,
+                   const __grid_constant__ dp_device_policy policy, const float *raw,
+                   const float *row_ref, uint8_t *p_scale, uint8_t *p_payload, uint16_t *code_sum)
 {
-    const int blocks = p.key_rows / 32;
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const bool live = i < (int64_t)p.queries * blocks;
-    const int64_t at = live ? i : 0;
-    const int row = (int)(at / blocks);
-    const int quarter = (int)(at % blocks) % 4;
     __shared__ float4 scores[PRODUCERS][9]; /* 9: neighbouring rows in different banks */
     const int lane = (int)threadIdx.x % 32;
+    const unsigned blocks = (unsigned)p.key_rows / 32u;
+    const unsigned groups = (blocks + 31u) / 32u;
+    const unsigned warp = blockIdx.x * (PRODUCERS / 32) + threadIdx.x / 32;
+    const int row = (int)(warp / groups);
+    if (row >= p.queries) {
+        return;
+    }
+    const unsigned first = warp % groups * 32u; /* block of lane 0 */
+    const size_t head_row = (size_t)blockIdx.y * p.queries + row;
+    const float4 *from = reinterpret_cast<const float4 *>(raw + head_row * p.key_rows) + first * 8u;
     float4(*mine)[9] = scores + threadIdx.x / 32 * 32;
-    const int64_t first = (i - lane) * 8; /* a warp's 32 quarters follow each other */
-    const int64_t end = (int64_t)p.queries * blocks * 8;
+    const int words = (int)(min(blocks - first, 32u) * 8u);
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-        const int64_t word = first + j * 32 + lane;
-        if (word < end) {
-            mine[(j * 32 + lane) / 8][lane % 8] = reinterpret_cast<const float4 *>(raw)[word];
+        if (j * 32 + lane < words) {
+            mine[(j * 32 + lane) / 8][lane % 8] = __ldcs(from + j * 32 + lane);
         }
     }
     __syncwarp();
@@ -122,16 +125,18 @@ __global__ void produce_kernel(const __grid_constant__ dpd_problem p,
         s[4 * j + 2] = x.z;
         s[4 * j + 3] = x.w;
     }
-    const float m = row_ref[row];
+    const float m = row_ref[head_row];
     const int u = dpd_block_byte(policy, dpd_max32(s), m);
-    const int u0 = __shfl_sync(0xFFFFFFFFu, u, (int)(threadIdx.x % 32) / 4 * 4);
-    dpd_quarter out = dpd_classify(policy, row / 128 & 1, quarter, m, s, u, u0);
-    if ((int)(at % blocks) / 4 >= visited_tiles(p, row)) {
+    const int u0 = __shfl_sync(0xFFFFFFFFu, u, lane / 4 * 4);
+    dpd_quarter out = dpd_classify(policy, row / 128 & 1, lane % 4, m, s, u, u0);
+    const int block = (int)first + lane;
+    if (block / 4 >= visited_tiles(p, row)) {
         out = {{0, 0, 0, 0}, 0, (uint32_t)dpd_stored_byte(policy, 0)};
     }
-    if (live) {
-        reinterpret_cast<uint4 *>(p_payload)[at] =
-            make_uint4(out.word[0], out.word[1], out.word[2], out.word[3]);
+    if (block < (int)blocks) {
+        const size_t at = head_row * blocks + block;
+        __stcs(reinterpret_cast<uint4 *>(p_payload) + at,
+               make_uint4(out.word[0], out.word[1], out.word[2], out.word[3]));
         p_scale[at] = (uint8_t)out.stored;
         code_sum[at] = (uint16_t)out.code_sum;
     }
@@ -226,13 +231,15 @@ void dpd_reference(const dpd_problem &problem, const dp_device_policy &policy, c
                                                                         row_ref);
 }
 
-void dpd_produce(const dpd_problem &problem, const dp_device_policy &policy, const float *raw,
-                 const float *row_ref, uint8_t *p_scale, uint8_t *p_payload, uint16_t *code_sum,
-                 cudaStream_t stream)
+void dpd_produce(const dpd_problem &problem, const dp_device_policy &policy, int heads,
+                 const float *raw, const float *row_ref, uint8_t *p_scale, uint8_t *p_payload,
+                 uint16_t *code_sum, cudaStream_t stream)
 {
-    const int64_t quarters = (int64_t)problem.queries * (problem.key_rows / 32);
-    produce_kernel<<<(unsigned)((quarters + PRODUCERS - 1) / PRODUCERS), PRODUCERS, 0, stream>>>(
-        problem, policy, raw, row_ref, p_scale, p_payload, code_sum);
+    const unsigned groups = ((unsigned)problem.key_rows / 32 + 31) / 32;
+    const unsigned warps = (unsigned)problem.queries * groups;
+    const dim3 grid((warps + PRODUCERS / 32 - 1) / (PRODUCERS / 32), (unsigned)heads);
+    produce_kernel<<<grid, PRODUCERS, 0, stream>>>(problem, policy, raw, row_ref, p_scale,
+                                                   p_payload, code_sum);
 }
 
 void dpd_denominate(const dpd_problem &problem, const dp_device_policy &policy,

@@ -20,10 +20,13 @@ __device__ uint32_t wrapper_case(dp_device_wrapper w, uint64_t i)
         x[k] = dp_device_operand(w, i, k);
     }
     switch (w) {
-    case DP_WRAPPER_E2M1X2:
-        return dp_cvt_e2m1x2(__uint_as_float(x[0]), __uint_as_float(x[1]));
-    case DP_WRAPPER_E2M1X2_RELU:
-        return dp_cvt_e2m1x2_relu(__uint_as_float(x[0]), __uint_as_float(x[1]));
+    case DP_WRAPPER_E2M1X8:
+    case DP_WRAPPER_E2M1X8_RELU: {
+        const float a = __uint_as_float(x[0]);
+        const float b = __uint_as_float(x[1]);
+        const float v[8] = {a, b, b, a, b, a, a, b};
+        return w == DP_WRAPPER_E2M1X8 ? dp_cvt_e2m1x8(v) : dp_cvt_e2m1x8_relu(v);
+    }
     case DP_WRAPPER_E4M3:
         return dp_cvt_e4m3(__uint_as_float(x[0]));
     case DP_WRAPPER_UE8M0:
