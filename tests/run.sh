@@ -33,6 +33,13 @@ cuda_from_pypi() {
 if [ "${DIRECTP_CUDA_FROM_PYPI:-0}" = 1 ]; then
     packages="$packages python3-venv"
 fi
+# Where nvcc is, the machine code of its kernels is read too: with nvdisasm of the toolkit, else one that
+# pip fetches into build/nvdisasm; without either that test is skipped.
+if [ "${DIRECTP_CUDA_FROM_PYPI:-0}" = 1 ] || [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null 2>&1 ||
+    [ -x /usr/local/cuda/bin/nvcc ]; then
+    configure_options="-DDIRECTP_FETCH_NVDISASM=ON"
+    python3 -m pip --version >/dev/null 2>&1 || packages="$packages python3-pip"
+fi
 install_packages
 if [ "${DIRECTP_CUDA_FROM_PYPI:-0}" = 1 ]; then
     cuda_from_pypi

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Output of nvdisasm -c to a table, one line a kernel: instructions up to the end, those before the first
-# 16 bytes of codes are stored, and how often the named ones occur in the whole kernel.
+# Output of nvdisasm -c to a table, one line a kernel: instructions up to the end (functions it calls
+# included), those before the first store to global memory, and how often the named ones occur.
 BEGIN {
-  names = "F2FP FFMA2 FFMA MUFU PRMT IDP FSETP LDS"
+  names = "F2FP.E2M1 F2FP.E4M3 FFMA2 FFMA HFMA2 MUFU.EX2 PRMT IDP.4A FSETP LDS"
   n_names = split(names, name, " ")
   printf "target,kernel,instructions,before_first_publish"
   for (i = 1; i <= n_names; i++) printf ",%s", tolower(name[i])
   print ",local"
+  n_kernels = split("quantize_plain quantize_values quantize_folded produce_kernel", wanted, " ")
 }
 function flush_kernel(  i) {
   if (kernel == "") return
@@ -16,7 +17,11 @@ function flush_kernel(  i) {
 }
 /^\.text\./ {
   flush_kernel()
-  kernel = substr($1, 7); sub(/:$/, "", kernel)
+  symbol = substr($1, 7); sub(/:$/, "", symbol)
+  kernel = symbol ~ /^producer_/ ? symbol : ""
+  for (i = 1; i <= n_kernels; i++) {
+    if (index(symbol, wanted[i])) kernel = wanted[i] (symbol ~ /ILb1E/ ? "_ordered" : "")
+  }
   total = before = local = ended = 0; published = 0; split("", count)
   next
 }
@@ -26,13 +31,14 @@ function flush_kernel(  i) {
   sub(/^@!?U?P[0-9T]+[ \t]+/, "", line)
   split(line, word, /[ ;]/); op = word[1]; base = op; sub(/\..*/, "", base)
   if (ended && (base == "BRA" || base == "NOP")) next # padding behind the last EXIT
-  if (!published && op ~ /^STG.*\.128/) { published = 1; before = total }
+  if (!published && op ~ /^STG/) { published = 1; before = total }
   total++
-  if (base == "EXIT") ended = 1
+  if (base == "EXIT" || base == "RET") ended = 1
   if (base == "STL" || base == "LDL") local++
-  if (base == "F2FP" && op !~ /E2M1/) next
-  if (base == "MUFU" && op !~ /EX2/) next
-  if (base == "IDP" && op !~ /4A/) next
+  if (op ~ /^F2FP.*\.E2M1/) count["F2FP.E2M1"]++
+  if (op ~ /^F2FP\.SATFINITE\.E4M3/) count["F2FP.E4M3"]++
+  if (op ~ /^MUFU\.EX2/) count["MUFU.EX2"]++
+  if (op ~ /^IDP\.4A/) count["IDP.4A"]++
   count[base]++
 }
 END { flush_kernel() }

@@ -1,21 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# suite.sh DIRECTP SOURCE FOLDER [full]
+# suite.sh DIRECTP SOURCE FOLDER [full|part] [K/N]
 # The kernels against the oracle on this machine's GPU: every policy and epoch over shapes and inputs, each
-# stage injected, chained and fused. "full" adds the long sequences (128 GiB of memory at 32768). Writes
-# FOLDER/suite.csv; exit 77 without a GPU.
+# stage injected, chained and fused. "full" adds the long sequences (128 GiB of memory at 32768). K/N runs
+# every Nth case from the Kth (0 first), for machines that are lent by the minute. Writes FOLDER/suite.csv;
+# exit 77 without a GPU.
 set -u
-directp=$1 source=$2 folder=$3 full=${4:-}
+directp=$1 source=$2 folder=$3 full=${4:-} part=${5:-0/1}
 mkdir -p "$folder" || exit 2
 "$directp" device probe >"$folder/probe.txt" 2>&1 || { cat "$folder/probe.txt"; exit 77; }
 record=$folder/suite.csv
 bad=0
 echo "arguments,elements,codes,mismatches" >"$record"
 
+number=0
 run() {
+  number=$((number + 1))
+  [ $(((number - 1) % ${part#*/})) -eq "${part%/*}" ] || return 0
   "$directp" device diff --csv "$@" >"$folder/case.csv" 2>&1
   status=$?
-  awk -F, -v a="$*" '$1 == "injected" || $1 == "chained" || $1 == "fused" {
+  awk -F, -v a="$*" '$1 == "injected" || $1 == "chained" || $1 == "fused" ||
+      $1 == "reference" {
       elements += $3; mismatches += $4; if ($2 == "p_payload") codes += 2 * $3 }
     END { printf "%s,%.0f,%.0f,%.0f\n", a, elements, codes, mismatches }' "$folder/case.csv" >>"$record"
   if [ $status -ne 0 ]; then
@@ -48,7 +53,7 @@ for file in data/real/*.h5; do
     done
   done
 done
-if [ -n "$full" ]; then
+if [ "$full" = full ]; then
   run --random 91 --seq 4096 --heads 3 --policy fast --epoch R
   run --random 92 --seq 8192 --heads 2 --kv-heads 1 --policy accurate --epoch R --causal
   run --random 93 --seq 16384 --heads 1 --policy guard-14b --epoch R --q-factor 4
