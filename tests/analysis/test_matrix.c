@@ -154,6 +154,8 @@ START_TEST(density)
     }
     dp_assert_tally(tally, slow ? 3 : 0);
     ck_assert_uint_eq(m.count, 5);
+    /* all pairs of stage 1, none of stage 0: half way from the map to 2^x, whose error is .25 */
+    ck_assert(m.rows[4].metrics.rel_l2 > 0.27 && m.rows[4].metrics.rel_l2 < 0.31);
     dp_matrix_free(&m);
 }
 END_TEST

@@ -509,6 +509,19 @@ START_TEST(switches_by_name)
         ck_assert(dp_route_set(&route, refused[i], &error));
         ck_assert_msg(!dp_route_check(&route, &error), "%s", refused[i]);
     }
+    /* a rule and a payload format that it does not make, v and p alike */
+    static const char *const pairs[][3] = {{"modelopt", "v=e4m3", "p=e4m3"},
+                                           {"hao-nv-nv-log2", "v=mxfp8", "p=mxfp8"},
+                                           {"hao-nv-mxfp8", "v=nvfp4", "p=nvfp4"},
+                                           {"fa4-bf16", "v=mxfp4", "p=mxfp4"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        error.text[0] = '\0';
+        route = find(pairs[i][0]);
+        ck_assert(dp_route_set(&route, pairs[i][1], &error));
+        ck_assert(dp_route_set(&route, pairs[i][2], &error));
+        ck_assert_msg(!dp_route_check(&route, &error) && strstr(error.text, "payloads") != NULL,
+                      "%s: %s", pairs[i][0], error.text);
+    }
     for (size_t i = 0; i < dp_route_count(); i++) {
         ck_assert_msg(dp_route_check(dp_route_at(i), &error), "%s", error.text);
     }
