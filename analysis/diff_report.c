@@ -182,13 +182,13 @@ static fit fit_of(const dp_diff_dataset *set)
 static void print_histogram(const dp_diff_dataset *set, FILE *stream)
 {
     (void)fputs("  distances: ", stream);
-    bool first = true;
+    int shown = 0;
     for (int b = 1; b < DP_DIFF_BUCKETS; b++) {
         if (set->histogram[b] == 0) {
             continue;
         }
-        (void)fputs(first ? "" : ", ", stream);
-        first = false;
+        (void)fputs(shown == 0 ? "" : shown % 5 == 0 ? ",\n             " : ", ", stream);
+        shown++;
         if (b == DP_DIFF_BUCKETS - 1) {
             (void)fprintf(stream, "NaN: %" PRIu64, set->histogram[b]);
         } else if (b == 1) {
@@ -197,7 +197,7 @@ static void print_histogram(const dp_diff_dataset *set, FILE *stream)
             (void)fprintf(stream, "2^%d: %" PRIu64, b - 1, set->histogram[b]);
         }
     }
-    (void)fprintf(stream, "; larger %" PRIu64 ", smaller %" PRIu64 "\n", set->above, set->below);
+    (void)fprintf(stream, "\n  larger %" PRIu64 ", smaller %" PRIu64 "\n", set->above, set->below);
 }
 
 static bool by_key(dp_dump_id id)
@@ -301,10 +301,11 @@ static void print_first(const dp_diff_result *result, FILE *stream)
                   set->elements);
     (void)fprintf(stream,
                   "  first: batch %" PRIu64 ", head %" PRIu64 ", row %" PRIu64 ", column %" PRIu64
-                  "  %s\n    expected 0x%0*X, found 0x%0*X\n",
+                  "%s%s\n    expected 0x%0*X, found 0x%0*X\n",
                   set->first.batch, set->first.head, set->first.row, set->first.column,
-                  dp_diff_column_text(id, set->first.column, text), digits_of(id),
-                  (unsigned)set->first.expected, digits_of(id), (unsigned)set->first.found);
+                  dp_diff_column_text(id, set->first.column, text)[0] != '\0' ? ": " : "", text,
+                  digits_of(id), (unsigned)set->first.expected, digits_of(id),
+                  (unsigned)set->first.found);
     print_histogram(set, stream);
     print_where(id, set, stream);
     print_spread(result, id, stream);
