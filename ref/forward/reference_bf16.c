@@ -5,8 +5,8 @@
  * online maximum that is kept while the new one exceeds it by at most 8 octaves, P rounded to BF16
  * for the value product, an unrounded row sum, F32 accumulators. Inside a tile sums run in key
  * order, vectors over independent outputs, so that no width of SIMD changes a bit. The exponential
- * and the logarithm are spelled out below, because those of the C library differ between machines
- * in the last place.
+ * and the logarithm are spelled out (reference_math.h), because those of the C library differ
+ * between machines in the last place.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "formats/environment.h"
 #include "formats/parallel.h"
 #include "ref/forward/forward.h"
+#include "ref/forward/reference_math.h"
 
 struct row_state;
 typedef void add_tile_function(struct row_state *row, const float *q, const float *k,
@@ -49,62 +50,6 @@ static void widen(reference *r)
     }
 }
 
-static inline double power_of_two(uint64_t biased)
-{
-    const uint64_t bits = biased << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
-/* 2^x, wrong by at most 0.5002 ulp: 2^k times a polynomial of degree 9 in r = x - k, k nearest to
- * x, in binary64; every product and sum is one rounding. The coefficients are ln(2)^n / n!. */
-static inline float exp2_of(float x)
-{
-    static const double c[10] = {1.0,
-                                 0x1.62e42fefa39efp-1,
-                                 0x1.ebfbdff82c58fp-3,
-                                 0x1.c6b08d704a0cp-5,
-                                 0x1.3b2ab6fba4e77p-7,
-                                 0x1.5d87fe78a6731p-10,
-                                 0x1.430912f86c787p-13,
-                                 0x1.ffcbfc588b0c7p-17,
-                                 0x1.62c0223a5c824p-20,
-                                 0x1.b5253d395e7c4p-24};
-    const double round = 0x1.8p52; /* its sum with k holds k in the low bits */
-    const double wide = x < -150.0f ? -150.0 : (x > 128.0f ? 128.0 : (double)x);
-    const double shifted = wide + round;
-    const double r = wide - (shifted - round);
-    double y = c[9];
-    for (int n = 8; n >= 0; n--) {
-        y = y * r + c[n];
-    }
-    uint64_t k;
-    memcpy(&k, &shifted, sizeof k);
-    return (float)(y * power_of_two((k + 1023u) & 0x7FFu));
-}
-
-/* log2 of a positive sum: 2 atanh(f) of m = (1 + f) / (1 - f) by its series, m within a factor
- * sqrt(2) of 1, in binary64; wrong by at most 0.5001 ulp. */
-static float log2_of(float sum)
-{
-    if (sum == INFINITY) {
-        return sum;
-    }
-    const double wide = sum;
-    uint64_t bits;
-    memcpy(&bits, &wide, sizeof bits);
-    const int64_t e = (int64_t)((bits - 0x3FE6A09E667F3BCDu) >> 52 ^ 0x800u) - 0x800;
-    const double m = wide * power_of_two((uint64_t)(1023 - e));
-    const double f = (m - 1.0) / (m + 1.0);
-    const double s = f * f;
-    double y = 1.0 / 19.0;
-    for (int n = 17; n >= 1; n -= 2) {
-        y = y * s + 1.0 / n;
-    }
-    return (float)((double)e + 0x1.71547652b82fep1 * f * y);
-}
-
 /* Running state of one row. */
 typedef struct row_state {
     float largest, sum, scale;
@@ -135,8 +80,9 @@ ALWAYS_INLINE void add_tile(row_state *row, const float *q, const float *k, cons
     if (row->largest != -INFINITY && (tile_max - row->largest) * row->scale <= threshold) {
         tile_max = row->largest;
     }
-    const float rescale =
-        row->largest == -INFINITY ? 0.0f : exp2_of((row->largest - tile_max) * row->scale);
+    const float rescale = row->largest == -INFINITY
+                              ? 0.0f
+                              : dp_reference_exp2((row->largest - tile_max) * row->scale);
     row->sum *= rescale;
     for (size_t d = 0; d < dim; d++) {
         row->acc[d] *= rescale;
@@ -144,7 +90,7 @@ ALWAYS_INLINE void add_tile(row_state *row, const float *q, const float *k, cons
     row->largest = tile_max;
     float p[DP_TILE];
     for (size_t j = 0; j < count; j++) {
-        p[j] = exp2_of(raw[j] * row->scale - row->largest * row->scale);
+        p[j] = dp_reference_exp2(raw[j] * row->scale - row->largest * row->scale);
     }
     for (size_t j = 0; j < count; j++) {
         const float rounded = dp_bf16_to_f32(dp_bf16_from_f32(p[j], DP_ENCODE_NONSAT));
@@ -196,8 +142,9 @@ static void reference_row(const reference *r, size_t head, size_t kv, size_t row
     }
     if (r->lse != NULL) {
         r->lse[head * in->queries + row] =
-            state.sum > 0.0f ? (state.largest * state.scale + log2_of(state.sum)) * 0.693147181f
-                             : -INFINITY;
+            state.sum > 0.0f
+                ? (state.largest * state.scale + dp_reference_log2(state.sum)) * 0.693147181f
+                : -INFINITY;
     }
 }
 
