@@ -57,7 +57,7 @@ typedef struct {
      * tried, and those that make the kernel's bytes, "TE, DUDA". */
     size_t presets_tried;
     char presets[200];
-    char values[200]; /* codes of P: how near to midpoints the wrong ones lie, in a strip */
+    char values[200];   /* codes of P: how near to midpoints the wrong ones lie, in a strip */
     bool order_differs; /* the dump's key order is not the policy's */
     bool against;       /* compared with another dump */
 } dp_diff_result;

@@ -23,7 +23,7 @@ typedef struct {
     dp_direct_p launch; /* multiplier of this head */
     dp_mma_switches mma;
     int threads;
-    dp_dump_id last; /* the last dataset that dp_unit_load makes */
+    dp_dump_id last;             /* the last dataset that dp_unit_load makes */
     size_t batch, position;      /* head as the file counts */
     size_t head, kv;             /* query head of the operator, and its key head */
     size_t row_first, rows;      /* query rows of the operator */
