@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/guard.h"
+#include "analysis/guard_report.h"
 #include "formats/bf16.h"
 #include "support.h"
 
@@ -262,6 +262,36 @@ START_TEST(advice_of_a_launch)
     h[0].effect[DP_GUARD_EXACT_SMOOTH].rel_l2 = 0.1;
     g = advise(h, 3);
     ck_assert_int_eq(g.together, DP_GUARD_EXACT_SMOOTH);
+}
+END_TEST
+
+START_TEST(advice_in_words)
+{
+    dp_guard_head h[4] = {quiet_head(), quiet_head(), quiet_head(), quiet_head()};
+    const dp_guard g = {.count = 4, .heads = h};
+    const dp_guard_pair pair = {.margin = 7, .shift = 9};
+    char text[256];
+    h[2].advice = DP_GUARD_BOTH;
+    h[3].advice = DP_GUARD_EXACT;
+    ck_assert_str_eq(dp_guard_heads_text(&g, text, sizeof text),
+                     "0-1 none; 2 smooth-k+anchor; 3 exact-max");
+    static const struct {
+        dp_guard_choice choice;
+        const char *settings, *options;
+    } cases[] = {
+        {DP_GUARD_NONE, "", "--policy fast --epoch R"},
+        {DP_GUARD_SMOOTH, "a=1", "--policy fast --epoch R --smooth-k --set a=1"},
+        {DP_GUARD_ANCHOR, "",
+         "--policy fast --epoch R --set reference=anchor,anchor=32,margin=7,shift=9"},
+        {DP_GUARD_BOTH, "a=1",
+         "--policy fast --epoch R --smooth-k --set a=1,reference=anchor,anchor=32,margin=7,"
+         "shift=9"},
+        {DP_GUARD_EXACT, "", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_str_eq(dp_guard_options_text("fast", cases[i].settings, cases[i].choice, 32, pair,
+                                               text, sizeof text),
+                         cases[i].options);
+    }
 }
 END_TEST
 
@@ -920,6 +950,7 @@ int main(int argc, char **argv)
         tcase_add_test(tests, bounds_are_not_needlessly_narrow);
         tcase_add_test(tests, advice_of_a_head);
         tcase_add_test(tests, advice_of_a_launch);
+        tcase_add_test(tests, advice_in_words);
         tcase_add_test(tests, rows_are_lost_once);
         tcase_add_test(tests, scores_are_counted);
         tcase_add_test(tests, constants_come_from_the_tensors);
