@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * The kernels' times beside copies on the same device, one of 1 GiB and one of as many bytes as the
- * kernel moves, and the fused forward beside the oracle.
+ * kernel moves, and the fused forward beside the oracle and, where
+ * python3 has torch, beside its BF16 attention.
  * --elements N sets the sequence length (4096), 24 heads of 128 features.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/attend_choice.h"
+#include "analysis/bench_sdpa.h"
 #include "analysis/benches.h"
 #include "analysis/device_diff.h"
 #include "analysis/verb.h"
@@ -21,7 +23,8 @@ static const dp_column COLUMNS[] = {{"what", NULL, -1},
                                     {"of_copy", "of 1 GiB copy", 3},
                                     {"copy_same_ms", "copy of as much, ms", 4},
                                     {"of_copy_same", "of copy of as much", 3},
-                                    {"ratio", "x faster", 1}};
+                                    {"ratio", "x faster", 1},
+                                    {"of_sdpa", "x time of torch SDPA", 1}};
 
 /* A kernel that moves bytes: beside the rate of the large copy, bytes a millisecond. */
 static void add_moved(dp_report *report, const char *what, dp_device_time t, double copy_rate)
@@ -35,21 +38,29 @@ static void add_moved(dp_report *report, const char *what, dp_device_time t, dou
     dp_report_f64(report, t.copy_ms);
     dp_report_f64(report, t.copy_ms / t.ms);
     dp_report_blank(report);
+    dp_report_blank(report);
 }
 
-/* One that computes; ratio 0: none. */
-static void add_time(dp_report *report, const char *what, double ms, double ratio)
+static void add_ratio(dp_report *report, double ratio)
+{
+    if (ratio > 0) {
+        dp_report_f64(report, ratio);
+    } else {
+        dp_report_blank(report);
+    }
+}
+
+/* One that computes: beside the oracle (0: not compared) and beside torch (0: not there). */
+static void add_time(dp_report *report, const char *what, double ms, double oracle_ms,
+                     double sdpa_ms)
 {
     dp_report_text(report, what);
     dp_report_f64(report, ms);
     for (int i = 0; i < 5; i++) {
         dp_report_blank(report);
     }
-    if (ratio > 0) {
-        dp_report_f64(report, ratio);
-    } else {
-        dp_report_blank(report);
-    }
+    add_ratio(report, oracle_ms / ms);
+    add_ratio(report, sdpa_ms > 0 ? ms / sdpa_ms : 0);
 }
 
 /* Seconds of the oracle's forward on `heads` heads, two threads. */
@@ -88,7 +99,7 @@ static bool time_reference(const dp_device_problem *p, int repeats, double softm
 }
 
 static bool report(const dp_bench_options *options, const dp_device_times *t, double reference_ms,
-                   double oracle_ms, dp_error *error)
+                   double oracle_ms, double sdpa_ms, dp_error *error)
 {
     dp_report *table = dp_report_new("kernels of a GPU, 24 heads of 128 features", COLUMNS,
                                      sizeof COLUMNS / sizeof COLUMNS[0]);
@@ -103,9 +114,12 @@ static bool report(const dp_bench_options *options, const dp_device_times *t, do
     add_moved(table, "quantize Q folded", t->folded, rate);
     add_moved(table, "quantize V", t->values, rate);
     add_moved(table, produce, t->produce, rate);
-    add_time(table, "fused forward", t->fused, oracle_ms / t->fused);
-    add_time(table, "BF16 reference", reference_ms, 0);
-    add_time(table, "oracle, 2 threads", oracle_ms, 0);
+    add_time(table, "fused forward", t->fused, oracle_ms, sdpa_ms);
+    add_time(table, "BF16 reference", reference_ms, 0, sdpa_ms);
+    if (sdpa_ms > 0) {
+        add_time(table, "torch SDPA in BF16", sdpa_ms, 0, 0);
+    }
+    add_time(table, "oracle, 2 threads", oracle_ms, 0, 0);
     const bool good = dp_report_print(table, options->style, stdout, error);
     dp_report_free(table);
     return good;
@@ -160,8 +174,13 @@ int dp_bench_device(const dp_bench_options *options)
         good = dp_device_bench(0, &problem, &policy, options->repeats * 4, &times, &error) &&
                time_reference(&problem, options->repeats, dp_attention_scale(&inputs.in),
                               &reference_ms, &error) &&
-               time_oracle(&inputs, &launch, ORACLE_HEADS, &seconds, &error) &&
-               report(options, &times, reference_ms, 1e3 * seconds * HEADS / ORACLE_HEADS, &error);
+               time_oracle(&inputs, &launch, ORACLE_HEADS, &seconds, &error);
+        double sdpa_ms = 0;
+        if (good && !dp_bench_sdpa(seq, HEADS, DP_HEAD_DIM, &sdpa_ms)) {
+            sdpa_ms = 0;
+        }
+        good = good && report(options, &times, reference_ms, 1e3 * seconds * HEADS / ORACLE_HEADS,
+                              sdpa_ms, &error);
     }
     free(order);
     dp_attend_inputs_free(&inputs);
