@@ -57,10 +57,11 @@ static bool in_plane(const dp_matrix *m, size_t i, const char *input)
 /* ---- the labels of a panel ------------------------------------------------------------------ */
 
 enum { POINTS = 128, WIDE = 500, HIGH = 430 }; /* a panel in pixels, nearly */
-#define X_LOW  8e-4
-#define X_HIGH 1.3
-#define Y_LOW  0.035
-#define Y_HIGH 2.3
+
+/* The axes of all panels: their points, with room for numbers around them. */
+typedef struct {
+    double x_low, x_high, y_low, y_high;
+} plane_range;
 
 typedef struct {
     const dp_matrix_row *row;
@@ -112,19 +113,46 @@ static void place_labels(plane_point *points, int count)
     }
 }
 
-static int collect(const dp_matrix *m, const char *input, plane_point *points)
+/* Where a row stands; false when it has no finite figures. */
+static bool place_of(const dp_matrix_row *row, double *x, double *y)
+{
+    if (dp_plot_point(1.0 - row->metrics.cosine, 1e-3, x) == DP_POINT_RUG ||
+        dp_plot_point(row->metrics.rel_l2, 0.04, y) == DP_POINT_RUG) {
+        return false;
+    }
+    *y = *y < MOST ? *y : MOST;
+    return true;
+}
+
+static plane_range range_of(const dp_matrix *m)
+{
+    plane_range r = {1.0, 1e-3, MOST, 0.04};
+    const char *input;
+    for (size_t k = 0; (input = input_at(m, k)) != NULL; k++) {
+        for (size_t i = 0; i < m->count; i++) {
+            double x, y;
+            if (in_plane(m, i, input) && place_of(&m->rows[i], &x, &y)) {
+                r.x_low = x < r.x_low ? x : r.x_low;
+                r.x_high = x > r.x_high ? x : r.x_high;
+                r.y_low = y < r.y_low ? y : r.y_low;
+                r.y_high = y > r.y_high ? y : r.y_high;
+            }
+        }
+    }
+    return (plane_range){r.x_low / 1.5, r.x_high * 1.5, r.y_low / 1.25, r.y_high * 1.3};
+}
+
+static int collect(const dp_matrix *m, const char *input, const plane_range *range,
+                   plane_point *points)
 {
     int count = 0;
     for (size_t i = 0; i < m->count && count < POINTS; i++) {
         plane_point p = {.row = &m->rows[i], .y = 0.0};
-        if (!in_plane(m, i, input) ||
-            dp_plot_point(1.0 - p.row->metrics.cosine, 1e-3, &p.x) == DP_POINT_RUG ||
-            dp_plot_point(p.row->metrics.rel_l2, 0.04, &p.y) == DP_POINT_RUG) {
+        if (!in_plane(m, i, input) || !place_of(p.row, &p.x, &p.y)) {
             continue;
         }
-        p.y = p.y < MOST ? p.y : MOST;
-        p.px = WIDE * fraction(p.x, X_LOW, X_HIGH);
-        p.py = HIGH * fraction(p.y, Y_LOW, Y_HIGH);
+        p.px = WIDE * fraction(p.x, range->x_low, range->x_high);
+        p.py = HIGH * fraction(p.y, range->y_low, range->y_high);
         int at = count++;
         for (; at > 0 && points[at - 1].row->metrics.rel_l2 > p.row->metrics.rel_l2; at--) {
             points[at] = points[at - 1];
@@ -169,18 +197,19 @@ static bool write_plane(const dp_plot_request *request, const dp_matrix *m, dp_e
     (void)fputs("# 1-cosine rel_l2 slope family number name published_1-cosine "
                 "published_rel_l2 label_x label_y\n",
                 file.stream);
+    const plane_range range = range_of(m);
     const char *input;
     for (size_t k = 0; (input = input_at(m, k)) != NULL; k++) {
         plane_point points[POINTS];
-        const int count = collect(m, input, points);
+        const int count = collect(m, input, &range, points);
         (void)fprintf(file.stream, "%s\"%s\"\n", k > 0 ? "\n\n" : "", input);
         for (int i = 0; i < count; i++) {
             const plane_point *p = &points[i];
             (void)fprintf(file.stream, "%.9g %.9g %.6g %d %d \"%s\" %.9g %.9g %.6g %.6g\n", p->x,
                           p->y, p->row->metrics.slope, family(p->row->name), i + 1, p->row->name,
                           1.0 - p->row->published_cosine, p->row->published_rel_l2,
-                          value_at(p->lx, WIDE, X_LOW, X_HIGH),
-                          value_at(p->ly, HIGH, Y_LOW, Y_HIGH));
+                          value_at(p->lx, WIDE, range.x_low, range.x_high),
+                          value_at(p->ly, HIGH, range.y_low, range.y_high));
         }
         if (!write_list(request, k + 1, points, count, error)) {
             return dp_plot_close(&file, false, error);
@@ -257,6 +286,9 @@ static bool write_settings(const dp_plot_request *request, const dp_matrix *m, s
     if (!dp_plot_open(&file, request, "matrix_settings.gp", error)) {
         return false;
     }
+    const plane_range range = range_of(m);
+    (void)fprintf(file.stream, "x_low = %.6g\nx_high = %.6g\ny_low = %.6g\ny_high = %.6g\n",
+                  range.x_low, range.x_high, range.y_low, range.y_high);
     int sweeps[2] = {0, 0};
     for (size_t i = 0; i < m->count; i++) {
         sweeps[0] += is_sweep(&m->rows[i], "g-nv-nv");

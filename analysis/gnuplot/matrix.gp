@@ -34,9 +34,10 @@ if (shown > 0) {
       set title "input: " . word(inputs, k)
       set xlabel "1 - cosine (below 1e-3: at 1e-3)"
       set ylabel "relative L2 (kept within 0.04 and 2)"
-      # Numbers are placed for these ranges: see plot_matrix.c.
-      set yrange [0.035:2.3]
-      set xrange [0.0008:1.3]
+      set ytics (0.05, 0.1, 0.2, 0.3, 0.5, 1, 2)
+      # The numbers are placed for these ranges.
+      set yrange [y_low:y_high]
+      set xrange [x_low:x_high]
       unset label
       load sprintf("matrix_list_%d.gp", k)
       plot "matrix_plane.dat" index k - 1 skip 1 using 1:2:(of_family($4)) with points pt 7 ps 1 \
@@ -55,9 +56,10 @@ if (shown > 0) {
 # ---- Sweeps of G and of the native density ----
 load "matrix_settings.gp"
 if (sweep_g + sweep_density > 0) {
-  set terminal pngcairo size 1150,520 font "sans,12" noenhanced
+  sweeps = (sweep_g > 0) + (sweep_density > 0)
+  set terminal pngcairo size 75 + 537 * sweeps,520 font "sans,12" noenhanced
   set output "matrix_sweep.png"
-  set multiplot layout 1,2 title "Sweeps (" . title_text . ")" font ",14"
+  set multiplot layout 1,sweeps title "Sweeps (" . title_text . ")" font ",14"
   set border 3
   set tics nomirror out
   set grid lc rgb "#dddddd"
@@ -76,6 +78,7 @@ if (sweep_g + sweep_density > 0) {
   if (sweep_density > 0) {
     set title "Native EX2 density in stage 1, policy fast"
     set xlabel "density: 4 d of 16 pairs"
+    set xtics 1
     plot "matrix_sweep.dat" index 2 skip 1 using 1:2 with linespoints pt 7 lc rgb "#2ca02c" title "measured", \
          "matrix_sweep.dat" index 2 skip 1 using 1:3 with points pt 6 ps 2 lc rgb "#2ca02c" title "published"
   }
