@@ -108,6 +108,7 @@ static bool report(const dp_bench_options *options, const dp_device_times *t, do
     if (table == NULL) {
         return dp_fail(error, "bench device: memory ran short: free some and try again");
     }
+    dp_report_wrap(table, 1, 100);
     (void)snprintf(produce, sizeof produce, "produce P, %d heads", t->produce_heads);
     add_moved(table, "copy 1 GiB", t->copy, rate);
     add_moved(table, "quantize Q", t->plain, rate);

@@ -436,6 +436,8 @@ dp_diff_result *dp_diff_run(const dp_diff_job *job, dp_error *error)
         w.result->set[d].dumped = dump->present[d];
         w.result->map_rows[d] = rows_of_problem(dump, (dp_dump_id)d);
         w.result->map_columns[d] = dp_diff_columns(dump, (dp_dump_id)d);
+        const size_t held = dp_dump_head_rows(dump, (dp_dump_id)d);
+        w.result->map_covered[d] = held < w.result->map_rows[d] ? held : w.result->map_rows[d];
     }
     if (good && job->against != NULL) {
         w.result->against = true;

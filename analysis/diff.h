@@ -50,6 +50,7 @@ typedef struct {
     dp_diff_dataset set[DP_DUMP_DATASETS];
     int first_wrong; /* dp_dump_id, -1 when everything agrees */
     size_t map_rows[DP_DUMP_DATASETS], map_columns[DP_DUMP_DATASETS]; /* what a map covers */
+    size_t map_covered[DP_DUMP_DATASETS]; /* rows of a head that the dump holds */
     dp_diff_finding findings[DP_DIFF_FINDINGS];
     size_t finding_count;
     size_t tried; /* hypotheses of that dataset */

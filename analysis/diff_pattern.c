@@ -33,14 +33,17 @@ void dp_diff_spread_add(dp_diff_spread *s, const dp_diff_place *p, bool first)
 }
 
 dp_diff_cluster dp_diff_cluster_of(const uint32_t *map, size_t map_columns, size_t rows,
-                                   size_t columns, uint64_t mismatches)
+                                   size_t covered, size_t columns, uint64_t mismatches)
 {
     const size_t high = rows < map_columns ? rows : map_columns;
     const size_t wide = columns < map_columns ? columns : map_columns;
-    dp_diff_cluster c = {.cells = (uint64_t)high * wide};
+    dp_diff_cluster c = {.cells =
+                             (uint64_t)(rows > 0 ? (high * covered + rows - 1) / rows : 0) * wide};
     for (size_t i = 0; i < high * wide; i++) {
         c.used += map[i / wide * map_columns + i % wide] > 0;
     }
+    c.cells =
+        c.used > c.cells ? c.used : c.cells; /* windows that share a cell with what is between */
     /* n balls into C cells fill C (1 - (1 - 1/C)^n) of them on average */
     const double cells = (double)c.cells;
     c.diffuse = cells > 1.0 ? -cells * expm1((double)mismatches * log1p(-1.0 / cells)) : 1.0;

@@ -41,7 +41,8 @@ typedef struct {
 } dp_diff_groups;
 
 void dp_diff_spread_add(dp_diff_spread *spread, const dp_diff_place *place, bool first);
-/* Cells of the 128 x 128 map with mismatches, and how many `mismatches` of a diffuse kind would
+/* Cells of the 128 x 128 map of rows x columns, of which `covered` rows were compared, with
+ * mismatches, and how many `mismatches` of a diffuse kind would
  * fill. Clustered: fewer than half of these. */
 typedef struct {
     uint64_t used, cells;
@@ -49,7 +50,7 @@ typedef struct {
     bool clustered;
 } dp_diff_cluster;
 dp_diff_cluster dp_diff_cluster_of(const uint32_t *map, size_t map_columns, size_t rows,
-                                   size_t columns, uint64_t mismatches);
+                                   size_t covered, size_t columns, uint64_t mismatches);
 /* "all at rows 5 (mod 16)", or empty. */
 const char *dp_diff_residue_text(const dp_diff_spread *spread, size_t rows, size_t columns,
                                  char text[120]);

@@ -232,7 +232,8 @@ static void print_where(dp_dump_id id, const dp_diff_dataset *set, FILE *stream)
 static dp_diff_cluster cluster_of(const dp_diff_result *result, dp_dump_id id)
 {
     return dp_diff_cluster_of(&result->set[id].map[0][0], DP_DIFF_MAP, result->map_rows[id],
-                              result->map_columns[id], result->set[id].mismatches);
+                              result->map_covered[id], result->map_columns[id],
+                              result->set[id].mismatches);
 }
 
 /* How the mismatches lie: a wrong tile, lane or head, or a rule that acts everywhere. */

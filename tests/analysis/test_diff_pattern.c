@@ -22,7 +22,7 @@ static dp_diff_cluster cluster(size_t rows, size_t columns, size_t (*at)[2], siz
         const size_t x = columns > MAP ? at[i][1] * MAP / columns : at[i][1];
         map[y * MAP + x]++;
     }
-    return dp_diff_cluster_of(map, MAP, rows, columns, count);
+    return dp_diff_cluster_of(map, MAP, rows, rows, columns, count);
 }
 
 /* One 16 x 16 tile of 1024 x 1024 is 0.024 % of it, and a fault all the same. */
@@ -51,6 +51,22 @@ START_TEST(case_106_a_rare_tile_is_clustered)
     ck_assert_uint_gt(c.used, 240);
     c = cluster(1024, 1024, tile, 7, &spread); /* too few to tell */
     ck_assert(!c.clustered);
+}
+END_TEST
+
+/* Everything that a dump holds is wrong, and it holds half of the rows: not half diffuse. */
+START_TEST(rows_that_are_not_dumped_are_no_cells)
+{
+    static uint32_t map[MAP * MAP];
+    for (size_t i = MAP * MAP / 2; i < MAP * MAP; i++) {
+        map[i] = 4;
+    }
+    const dp_diff_cluster c = dp_diff_cluster_of(map, MAP, 256, 128, 256, 4 * MAP * MAP / 2);
+    ck_assert_uint_eq(c.cells, MAP * MAP / 2);
+    ck_assert_uint_eq(c.used, c.cells);
+    ck_assert(!c.clustered);
+    ck_assert_double_le(c.diffuse, (double)c.cells);
+    ck_assert_uint_eq(dp_diff_cluster_of(map, MAP, 256, 1, 256, 9).cells, MAP * MAP / 2);
 }
 END_TEST
 
@@ -175,6 +191,7 @@ int main(void)
     Suite *suite = suite_create("diff pattern");
     TCase *tests = tcase_create("pattern");
     tcase_add_test(tests, case_106_a_rare_tile_is_clustered);
+    tcase_add_test(tests, rows_that_are_not_dumped_are_no_cells);
     tcase_add_test(tests, residues_name_a_lane);
     tcase_add_test(tests, case_102_the_constant_of_one_group);
     tcase_add_test(tests, case_94_a_scale_that_compounds);
