@@ -40,7 +40,7 @@ typedef struct {
     double unit;      /* octaves of one unit of the margin: ln 2 times the multiplier    */
 } dp_guard_frame;
 
-/* Exponents (log2 of the score, octaves) of a row maximum that shift L stores so that neither the
+/* Exponents (log2 of exp(logit), octaves) of a row maximum that shift L stores so that neither the
  * byte clamps, nor a sum overflows, nor what it divides is flushed. */
 void dp_guard_range(const dp_guard_frame *frame, int shift, double *low, double *high);
 

@@ -131,7 +131,7 @@ void dp_page_chart_rows(FILE *out, const dp_page *page)
     }
     const dp_svg_ranges chart = {
         .title = "Row maxima of each head against what the unguarded path keeps",
-        .x = {.low = -160.0, .high = 200.0, .label = "row maxima, octaves (log2 of the score)"},
+        .x = {.low = -160.0, .high = 200.0, .label = "row maxima, octaves (log2 of exp(logit))"},
         .band_low = guard->low,
         .band_high = guard->high,
         .band = "kept without a guard",

@@ -150,8 +150,9 @@ static void put_format(FILE *out, const dp_page *page)
     if (page->has_range) {
         const dp_range_result *r = page->range;
         put(out,
-            " For P, MXFP4 loses %.1f %% of the probability; NVFP4 %.1f %%, since %.1f %% of its "
-            "block scales are zero (with the factor 448: %.1f %% and %.1f %%).",
+            " For P, MXFP4 as Direct-P stores it (mxfp4-kernel) loses %.1f %% of the probability; "
+            "NVFP4 %.1f %%, since %.1f %% of its block scales are zero (with the factor 448: "
+            "%.1f %% and %.1f %%).",
             100.0 * r[4].lost_mass, 100.0 * r[0].lost_mass, 100.0 * r[0].zero_scale,
             100.0 * r[1].lost_mass, 100.0 * r[1].zero_scale);
     }

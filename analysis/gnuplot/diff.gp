@@ -18,6 +18,8 @@ set xrange [0:columns]
 set yrange [rows:0]
 set cbrange [1:*]
 set logscale cb 10
+set cbtics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, \
+             100000, 1000000)
 set cblabel "mismatches in a cell"
 set palette defined (0 "#fee8c8", 0.5 "#fc8d59", 1 "#7f0000")
 set object 1 rectangle from graph 0,0 to graph 1,1 fillcolor rgb "#eef3f7" behind
