@@ -338,6 +338,17 @@ static void print_midpoints(const coverage *c, FILE *stream)
     }
 }
 
+static void print_scales(const char *name, const uint64_t counts[256], FILE *stream)
+{
+    int low, high;
+    range_of(counts, 256, &low, &high);
+    (void)fprintf(stream, "  scales of %s    %d bytes", name, seen(counts, 256));
+    if (low >= 0) {
+        (void)fprintf(stream, ", 0x%02X to 0x%02X", (unsigned)low, (unsigned)high);
+    }
+    (void)fputs("\n", stream);
+}
+
 static void print_coverage(const coverage *c, FILE *stream)
 {
     int low, high;
@@ -346,17 +357,15 @@ static void print_coverage(const coverage *c, FILE *stream)
                   "  codes          Q %d of 16, K %d of 16, V %d of 16, P %d of 8\n",
                   seen(c->q_code, 16), seen(c->k_code, 16), seen(c->v_code, 16),
                   seen(c->p_code, 8));
-    range_of(c->q_scale, 256, &low, &high);
-    (void)fprintf(stream, "  scales of Q    %d bytes, 0x%02X to 0x%02X\n", seen(c->q_scale, 256),
-                  (unsigned)low & 255u, (unsigned)high & 255u);
-    range_of(c->v_scale, 256, &low, &high);
-    (void)fprintf(stream, "  scales of V    %d bytes, 0x%02X to 0x%02X\n", seen(c->v_scale, 256),
-                  (unsigned)low & 255u, (unsigned)high & 255u);
-    range_of(c->p_scale, 256, &low, &high);
-    (void)fprintf(stream, "  scales of P    %d bytes, 0x%02X to 0x%02X\n", seen(c->p_scale, 256),
-                  (unsigned)low & 255u, (unsigned)high & 255u);
+    print_scales("Q", c->q_scale, stream);
+    print_scales("V", c->v_scale, stream);
+    print_scales("P", c->p_scale, stream);
     range_of(c->count, 385, &low, &high);
-    (void)fprintf(stream, "  sums of codes  %d values, %d to %d\n", seen(c->count, 385), low, high);
+    (void)fprintf(stream, "  sums of codes  %d values", seen(c->count, 385));
+    if (low >= 0) {
+        (void)fprintf(stream, ", %d to %d", low, high);
+    }
+    (void)fputs("\n", stream);
     (void)fprintf(stream, "  rows of sum 0  %llu\n", (unsigned long long)c->zero_rows);
     print_midpoints(c, stream);
 }

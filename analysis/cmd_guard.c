@@ -9,8 +9,8 @@
 #include "analysis/options.h"
 
 static const char NOTES[] =
-    "logit is the largest |q.k| times the softmax scale. Row maxima are in octaves (log2 of the\n"
-    "score); miss is the most that one lies above its anchor. An unguarded row is kept between\n"
+    "logit is the largest |q.k| times the softmax scale. Row maxima are in octaves (log2 of\n"
+    "exp(logit)); miss is the most one lies above its anchor. An unguarded row is kept between\n"
     "the two bounds printed, which follow from the shift, the keys and the values. M (raw units)\n"
     "and L are what the advised anchor takes; slack says how many octaves are left to either\n"
     "side. >448 %: blocks of 16 whose NVFP4 scale would overflow without a row maximum; >254 %:\n"
