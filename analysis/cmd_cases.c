@@ -496,6 +496,12 @@ int dp_cmd_verify(int argc, char **argv)
     }
     dp_error error = {""};
     dp_style style;
+    struct stat folder;
+    if (stat(argv[1], &folder) != 0 || !S_ISDIR(folder.st_mode)) {
+        dp_fail(&error, "%s: it is not a folder: write the cases with directp cases -o %s", argv[1],
+                argv[1]);
+        return dp_report_error(&error);
+    }
     if (!dp_style_of(json, csv, &style, &error) ||
         !verify(argv[1], &overrides, style, &verified, &error)) {
         return dp_report_error(&error);

@@ -269,6 +269,10 @@ START_TEST(standard_cases_verify)
         "--stages all -o ${f%%.h5}.dump.h5 > attend.log || exit 1; done",
         scratch("cases"), getenv("DIRECTP"));
     ck_assert_int_eq(system(line), 0);
+    (void)snprintf(line, sizeof line, "verify '%s'", scratch("no-such-folder"));
+    run_directp(&run, line);
+    ck_assert_int_eq(run.status, 2);
+    ck_assert_ptr_nonnull(strstr(run.err, "it is not a folder"));
     (void)snprintf(line, sizeof line, "verify '%s'", scratch("cases"));
     run_directp(&run, line);
     ck_assert_msg(run.status == 0, "%s%s", run.out, run.err);
