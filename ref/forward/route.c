@@ -4,28 +4,37 @@
  */
 #include "ref/forward/route.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "formats/environment.h"
 #include "formats/parallel.h"
 #include "ref/forward/route_strip.h"
 
+/* The threads' share of a run. */
+typedef struct {
+    dp_route_run_state *run;
+    atomic_bool stopped; /* one of them failed */
+} crew;
+
 static void prepare_tiles(void *context, size_t first, size_t last, int thread)
 {
-    dp_route_run_state *run = context;
-    for (size_t i = first; i < last && !atomic_load(&run->stopped); i++) {
+    crew *all = context;
+    dp_route_run_state *run = all->run;
+    for (size_t i = first; i < last && !atomic_load(&all->stopped); i++) {
         if (!dp_route_prepare_tile(run, i, &run->spaces[thread])) {
-            atomic_store(&run->stopped, true);
+            atomic_store(&all->stopped, true);
         }
     }
 }
 
 static void run_strips(void *context, size_t first, size_t last, int thread)
 {
-    dp_route_run_state *run = context;
-    for (size_t i = first; i < last && !atomic_load(&run->stopped); i++) {
+    crew *all = context;
+    dp_route_run_state *run = all->run;
+    for (size_t i = first; i < last && !atomic_load(&all->stopped); i++) {
         if (!dp_route_strip(run, i, &run->spaces[thread])) {
-            atomic_store(&run->stopped, true);
+            atomic_store(&all->stopped, true);
         }
     }
 }
@@ -116,7 +125,6 @@ static void describe(dp_route_run_state *run, const dp_attention *in, const dp_r
     /* Amplitude scales of Q and K: each code stands for a sixth of its value. */
     const double sixths = route->qk == DP_OPERAND_MXFP4 ? 36.0 : 1.0;
     run->c = (float)(1.4426950408889634 * dp_attention_scale(in) / sixths);
-    atomic_init(&run->stopped, false);
 }
 
 static DP_NOINLINE bool run_all(const dp_attention *in, const dp_route *route,
@@ -137,9 +145,11 @@ static DP_NOINLINE bool run_all(const dp_attention *in, const dp_route *route,
         allocate(&run, matrices, threads) ||
         dp_fail(error, "route: not enough memory for %zu keys: use a shorter sequence", in->keys);
     if (good && (good = dp_route_inputs_make(in, route, &run.inputs, error))) {
-        dp_parallel_for(threads, matrices, 1, prepare_tiles, &run);
-        dp_parallel_for(threads, in->batch * in->q_heads * strips, 1, run_strips, &run);
-        good = !atomic_load(&run.stopped);
+        crew all = {.run = &run};
+        atomic_init(&all.stopped, false);
+        dp_parallel_for(threads, matrices, 1, prepare_tiles, &all);
+        dp_parallel_for(threads, in->batch * in->q_heads * strips, 1, run_strips, &all);
+        good = !atomic_load(&all.stopped);
     }
     const dp_route_stats sum = collect(&run, threads, good, error);
     if (stats != NULL) {

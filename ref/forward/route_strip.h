@@ -5,8 +5,6 @@
 #ifndef DP_REF_FORWARD_ROUTE_STRIP_H
 #define DP_REF_FORWARD_ROUTE_STRIP_H
 
-#include <stdatomic.h>
-
 #include "ref/forward/route_inputs.h"
 #include "ref/forward/route_operands.h"
 
@@ -46,7 +44,6 @@ typedef struct {
     float c;
     uint16_t *o;
     float *lse;
-    atomic_bool stopped;
 } dp_route_run_state;
 
 /* K and V of tile `index` (of all heads) as the products take them. False with space->error. */
