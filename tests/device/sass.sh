@@ -115,18 +115,18 @@ table() {
 
 for arch in sm_90a sm_100a sm_103a; do
   for file in native/producer kernels/quantize kernels/quantize_fold kernels/stages; do
-    compile device/$file.cu $arch cubin
+    compile device/$file.cu "$arch" cubin
   done
-  resources producer $arch
-  resources quantize $arch quantize_plain quantize_values
-  resources quantize_fold $arch quantize_folded
-  resources stages $arch produce_kernel
-  [ $arch != sm_90a ] || continue
-  compile device/native/producer.cu $arch ptx
-  ptx producer $arch cvt.rn.satfinite.relu.e2m1x2.f32 fma.rn.ftz.f32x2 ex2.approx.ftz.f32 prmt.b32 \
+  resources producer "$arch"
+  resources quantize "$arch" quantize_plain quantize_values
+  resources quantize_fold "$arch" quantize_folded
+  resources stages "$arch" produce_kernel
+  [ "$arch" != sm_90a ] || continue
+  compile device/native/producer.cu "$arch" ptx
+  ptx producer "$arch" cvt.rn.satfinite.relu.e2m1x2.f32 fma.rn.ftz.f32x2 ex2.approx.ftz.f32 prmt.b32 \
     dp4a.u32.u32
-  compile device/kernels/quantize.cu $arch ptx
-  ptx quantize $arch cvt.rn.satfinite.e2m1x2.f32 cvt.rn.satfinite.e4m3x2.f32 max.bf16x2
+  compile device/kernels/quantize.cu "$arch" ptx
+  ptx quantize "$arch" cvt.rn.satfinite.e2m1x2.f32 cvt.rn.satfinite.e4m3x2.f32 max.bf16x2
 done
 
 if [ -n "$nvdisasm" ]; then

@@ -57,6 +57,8 @@ if [ "$full" = full ]; then
   run --random 91 --seq 4096 --heads 3 --policy fast --epoch R
   run --random 92 --seq 8192 --heads 2 --kv-heads 1 --policy accurate --epoch R --causal
   run --random 93 --seq 16384 --heads 1 --policy guard-14b --epoch R --q-factor 4
+  # more than 2^28 scores in all: compared head by head
+  run --random 95 --seq 6144 --heads 8 --kv-heads 4 --policy accurate --epoch R
   run --random 94 --seq 32768 --heads 1 --policy fast --epoch S
 fi
 awk -F, -v bad=$bad 'NR > 1 { e += $2; c += $3; m += $4 }
