@@ -47,9 +47,8 @@ static const char NOTES[] =
     "overflow unless named.\n"
     "lost_mass is 1 - mean output where V is 1; flushed and overflowed are "
     "shares of the blocks of P\n"
-    "whose scale is 0, or above 448 before it is stored. direct-* rows are a reading of the "
-    "published TK rows and agree\n"
-    "statistically: analysis/MATRIX.md.";
+    "whose scale is 0, or above 448 before it is stored. direct-* rows are a reading of the\n"
+    "published TK rows and agree statistically: analysis/MATRIX.md.";
 
 static bool parse(int *argc, char **argv, request *r, int *status)
 {

@@ -56,7 +56,10 @@ do for [p = 1:panels] {
     # Room above and below, and for a single value around it; rates stay within 0 and 1 in view.
     span = most - least
     room = span > 0 ? 0.12 * span : (most != 0 ? 0.1 * abs(most) : 0.5)
-    set yrange [(least == 0 ? -0.04 * (most > 0 ? most : 1) : least - room):(most == 0 ? 1 : most + room)]
+    low = least == 0 ? -0.04 * (most > 0 ? most : 1) : least - room
+    top = most == 0 ? 1 : most + room
+    if (most <= 1 && top > 1) { top = 1 + 0.05 * (1 - low) }
+    set yrange [low:top]
   }
   unset label
   if (first) {
