@@ -43,6 +43,11 @@ typedef struct {
 extern const dp_page_operator dp_page_operators[DP_PAGE_OPERATORS];
 extern const char *const dp_page_formats[DP_PAGE_FORMATS];
 
+/* A simpler choice is taken while its error is at most this times the least. */
+#define DP_PAGE_SIMPLE 1.05
+/* FP8 P and V are named as the better choice where FP4 has more than this times their error. */
+#define DP_PAGE_FP8_FACTOR 1.25
+
 /* One operator on all heads. [0]: K as given, [1]: K minus its mean. */
 typedef struct {
     bool present;

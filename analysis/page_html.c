@@ -507,7 +507,14 @@ static void put_provenance(FILE *out, const dp_page *page)
         "rows "
         "of zeros where BF16 attention has none. \"What error, and whence\" is against attention "
         "in "
-        "binary64.</p>\n");
+        "binary64.</p>\n<p>The policy named at the top is the first in the table, K as given "
+        "before "
+        "smoothed, whose error is at most %.0f %% above the least of the Direct-P policies that "
+        "keep "
+        "every row (of all FP4 operators where none does); FP8 P and V are named where FP4 has "
+        "more "
+        "than %.2f times their error.</p>\n",
+        100.0 * (DP_PAGE_SIMPLE - 1.0), DP_PAGE_FP8_FACTOR);
 }
 
 void dp_page_write(FILE *out, const dp_page *page)

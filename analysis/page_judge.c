@@ -6,11 +6,6 @@
 
 #include "analysis/page.h"
 
-/* A simpler choice is taken while its error is at most this times the least. */
-#define SIMPLE 1.05
-/* FP8 P and V are worth naming as the better choice from this on. */
-#define QUARTER 1.25
-
 static bool keeps_all(const dp_page_run *run, int which)
 {
     return run->present && dp_guard_lost(&run->whole[which]) == 0 &&
@@ -61,7 +56,7 @@ static void choose(const dp_page *page, int first, int last, dp_page_verdict *v)
         const int which = k / (last - first);
         const int i = first + k % (last - first);
         if (dp_page_operators[i].class == DP_PAGE_FP4 && trusted(page, i, which) &&
-            error_of(page, i, which) <= SIMPLE * least) {
+            error_of(page, i, which) <= DP_PAGE_SIMPLE * least) {
             v->policy = i;
             v->smooth = which == 1;
         }
@@ -92,6 +87,6 @@ dp_page_verdict dp_page_judge(const dp_page *page)
     v.fp8_error = error_of(page, v.fp8, which);
     v.all_fp8_error = error_of(page, v.all_fp8, which);
     v.qk_error = error_of(page, best_of(page, 0, DP_PAGE_OPERATORS, DP_PAGE_BF16_PV, which), which);
-    v.fp4_suffices = v.fp4 >= 0 && !(v.fp4_error > QUARTER * v.fp8_error);
+    v.fp4_suffices = v.fp4 >= 0 && !(v.fp4_error > DP_PAGE_FP8_FACTOR * v.fp8_error);
     return v;
 }
