@@ -563,14 +563,15 @@ static void junit_cases(const dp_diff_job *job, const dp_diff_result *result, FI
 bool dp_diff_junit(const dp_diff_job *job, const dp_diff_result *result, const char *path,
                    dp_error *error)
 {
-    const char *const inputs[] = {job->dump->path};
+    const char *const inputs[] = {job->dump->path,
+                                  job->against != NULL ? job->against->path : job->dump->path};
     dp_output output;
     int failures = 0, skipped = 0;
     for (int d = 0; d < DP_DUMP_DATASETS; d++) {
         failures += result->set[d].mismatches > 0;
         skipped += !result->set[d].compared;
     }
-    if (!dp_output_begin(&output, path, inputs, 1, error)) {
+    if (!dp_output_begin(&output, path, inputs, 2, error)) {
         return false;
     }
     FILE *stream = fopen(output.temporary, "w");

@@ -64,6 +64,13 @@ static dp_guard_choice best_that_holds(const dp_guard_head *head)
     return (dp_guard_choice)best;
 }
 
+/* Is the exact maximum worth its price? Where it keeps more rows, or as many with less error. */
+static bool is_worth(uint64_t exact_lost, double exact_error, uint64_t lost, double error)
+{
+    return exact_lost < lost ||
+           (exact_lost == lost && isfinite(exact_error) && !(error <= EXACT_PRICE * exact_error));
+}
+
 static dp_guard_choice advise_head(const dp_guard_head *head)
 {
     for (int c = DP_GUARD_NONE; c <= DP_GUARD_SMOOTH; c++) {
@@ -76,9 +83,10 @@ static dp_guard_choice advise_head(const dp_guard_head *head)
     if (cheap == DP_GUARD_CHOICES) {
         cheap = best_effect(head->effect, DP_GUARD_NONE, DP_GUARD_EXACT);
     }
-    const bool good = dp_guard_lost(&head->effect[cheap]) <= dp_guard_lost(&head->effect[exact]) &&
-                      head->effect[cheap].rel_l2 <= EXACT_PRICE * head->effect[exact].rel_l2;
-    return good ? cheap : exact;
+    return is_worth(dp_guard_lost(&head->effect[exact]), head->effect[exact].rel_l2,
+                    dp_guard_lost(&head->effect[cheap]), head->effect[cheap].rel_l2)
+               ? exact
+               : cheap;
 }
 
 static bool needs_nothing(const dp_guard_head *head)
@@ -139,9 +147,8 @@ static dp_guard_choice best_together(const dp_guard *guard)
     }
     const dp_guard_uniform *cheap = &guard->uniform[best[0]];
     const dp_guard_uniform *exact = &guard->uniform[best[1]];
-    const bool good =
-        cheap->lost_rows <= exact->lost_rows && cheap->error <= EXACT_PRICE * exact->error;
-    return (dp_guard_choice)best[good ? 0 : 1];
+    return (dp_guard_choice)
+        best[is_worth(exact->lost_rows, exact->error, cheap->lost_rows, cheap->error) ? 1 : 0];
 }
 
 void dp_guard_advise(dp_guard *guard)

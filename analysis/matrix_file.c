@@ -66,7 +66,7 @@ bool dp_matrix_save(const dp_matrix *matrix, const char *path, dp_error *error)
     bool good = (numbers != NULL && names != NULL && matrix->count > 0) ||
                 dp_fail(error, "matrix: nothing to write, or not enough memory");
     if (good) {
-        good = dp_h5_create(&writer, path, "matrix", NULL, 0, error) &&
+        good = dp_h5_create(&writer, path, "matrix", matrix->files, matrix->file_count, error) &&
                dp_h5_put(&writer, "/matrix", DP_H5_F64, 2, dims, numbers, &labels, error) &&
                dp_h5_put_text(&writer, "/matrix", "names", names, error) &&
                dp_h5_put_i64(&writer, "/matrix", "seed", (int64_t)matrix->seed, error) &&

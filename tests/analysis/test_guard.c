@@ -233,6 +233,24 @@ START_TEST(advice_of_a_head)
     h.effect[DP_GUARD_EXACT].rel_l2 = 0.5;
     (void)advise(&h, 1);
     ck_assert_int_eq(h.advice, DP_GUARD_EXACT_SMOOTH); /* 0.9 is too much against 0.2 */
+    /* Rows come before the error: whatever the exact maximum gains, it may not lose more. */
+    h.effect[DP_GUARD_EXACT].zero_rows = 1;
+    h.effect[DP_GUARD_EXACT_SMOOTH].nonfinite_rows = 2;
+    (void)advise(&h, 1);
+    ck_assert(h.advice < DP_GUARD_EXACT);
+    const dp_guard guard = advise(&h, 1);
+    ck_assert(guard.together < DP_GUARD_EXACT);
+    for (int c = 0; c < DP_GUARD_CHOICES; c++) {
+        h.effect[c].rel_l2 = NAN; /* as with an Inf in V */
+    }
+    (void)advise(&h, 1);
+    ck_assert(h.advice < DP_GUARD_EXACT);
+    h.effect[DP_GUARD_EXACT] = h.effect[DP_GUARD_NONE]; /* nothing can be told: nothing is paid */
+    (void)advise(&h, 1);
+    ck_assert(h.advice < DP_GUARD_EXACT);
+    h.effect[DP_GUARD_EXACT].rel_l2 = 0.2;
+    (void)advise(&h, 1);
+    ck_assert_int_eq(h.advice, DP_GUARD_EXACT);
 }
 END_TEST
 

@@ -166,6 +166,54 @@ START_TEST(command_on_a_full_file_system)
 }
 END_TEST
 
+/* No verb writes onto a file it reads, under whichever option the file is named. */
+START_TEST(no_verb_replaces_its_input)
+{
+    static dp_run run;
+    static const char *const lines[] = {"attend %s --stages output -o %s",
+                                        "attend %s --codes %s",
+                                        "range %s -o %s",
+                                        "guard %s -o %s",
+                                        "fit %s --bootstrap 0 --grid 0 -o %s",
+                                        "matrix %s --sections overflow -o %s",
+                                        "quantize %s --format mxfp4 -o %s",
+                                        "swizzle %s:/quantize/q_scale -o %s",
+                                        "diff %s -o %s",
+                                        "diff %s --junit %s",
+                                        "diff copy --against %s -o %s",
+                                        "diff copy --against %s --junit %s",
+                                        "record %s -o %s"};
+    char line[1600], input[512], copy[512];
+    (void)snprintf(input, sizeof input, "%s", scratch("an_input.h5"));
+    (void)snprintf(copy, sizeof copy, "%s", scratch("a_copy.h5"));
+    (void)snprintf(line, sizeof line,
+                   "attend --random 1 --seq 40 --dim 32 --heads 1 --stages all -o '%s'", input);
+    run_directp(&run, line);
+    ck_assert_msg(run.status == 0, "%s", run.err);
+    (void)snprintf(line, sizeof line, "cp '%s' '%s'", input, copy);
+    ck_assert_int_eq(system(line), 0);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        size_t used = 0;
+        for (const char *c = lines[i]; *c != '\0' && used < sizeof line - 600; c++) {
+            const bool is_copy = strncmp(c, " copy", 5) == 0;
+            const bool is_input = strncmp(c, " %s", 3) == 0;
+            if (is_copy || is_input) {
+                used += (size_t)snprintf(line + used, sizeof line - used, " %s",
+                                         is_copy ? copy : input);
+                c += is_copy ? 4 : 2;
+            } else {
+                line[used++] = *c;
+            }
+        }
+        line[used] = '\0';
+        run_directp(&run, line);
+        ck_assert_msg(run.status == 2, "%s: status %d %s", line, run.status, run.err);
+        (void)snprintf(line, sizeof line, "cmp -s '%s' '%s'", input, copy);
+        ck_assert_msg(system(line) == 0, "%s: the input has changed", lines[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("output");
@@ -175,6 +223,7 @@ int main(void)
     tcase_add_test(cases, signals_leave_nothing);
     tcase_add_test(cases, full_file_system);
     tcase_add_test(cases, command_on_a_full_file_system);
+    tcase_add_test(cases, no_verb_replaces_its_input);
     suite_add_tcase(suite, cases);
     const int status = dp_run_suite(suite);
     scratch_remove();
