@@ -56,6 +56,9 @@ void dp_h5_close(dp_h5 *file);
 
 /* Is there an object of this path ("/inputs/q")? Links that lead out of the file do not count. */
 bool dp_h5_exists(const dp_h5 *file, const char *path);
+/* True where the path is absent or holds something; an error where a link leads nowhere or out of
+ * the file, which is no absence. */
+bool dp_h5_leads(const dp_h5 *file, const char *path, dp_error *error);
 /* Type and shape of a dataset. */
 bool dp_h5_describe(const dp_h5 *file, const char *path, dp_h5_type *type, dp_h5_shape *shape,
                     dp_error *error);

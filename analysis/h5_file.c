@@ -168,6 +168,32 @@ bool dp_h5_exists(const dp_h5 *file, const char *path)
            H5Oexists_by_name(file->id, path, H5P_DEFAULT) > 0;
 }
 
+bool dp_h5_leads(const dp_h5 *file, const char *path, dp_error *error)
+{
+    char part[1024];
+    (void)snprintf(part, sizeof part, "%s", path);
+    for (char *end = strchr(part + 1, '/');; end = strchr(end + 1, '/')) {
+        if (end != NULL) {
+            *end = '\0';
+        }
+        if (H5Lexists(file->id, part, H5P_DEFAULT) == 0) {
+            return true;
+        }
+        dp_error why = {""};
+        if (!dp_h5_check_path(file, part, &why)) {
+            return dp_fail(error, "%s", why.text);
+        }
+        if (H5Oexists_by_name(file->id, part, H5P_DEFAULT) <= 0) {
+            return dp_fail(error, "%s:%s: it is a link to nothing: store the data there",
+                           file->path, part);
+        }
+        if (end == NULL) {
+            return true;
+        }
+        *end = '/';
+    }
+}
+
 const char *dp_h5_dims_text(int rank, const uint64_t *dims, char text[200])
 {
     size_t used = (size_t)snprintf(text, 200, "[");

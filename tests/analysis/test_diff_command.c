@@ -185,6 +185,30 @@ START_TEST(contradictions_are_refused)
 END_TEST
 
 /* Cut short at many places, and single bytes changed: an answer or one error, never a crash. */
+/* What is behind a link that leads nowhere, in a circle or to another file is not "left out". */
+START_TEST(broken_links_are_refused)
+{
+    static dp_run run;
+    static const char *const paths[] = {
+        "/inputs/q", "/inputs/key_order", "/quantize/k_global", "/score/raw",
+        "/score",    "/code/p_payload",   "/output/lse"};
+    for (size_t i = 0; i < 3 * (sizeof paths / sizeof paths[0]); i++) {
+        const char *path = paths[i / 3];
+        make("--policy fast --seq 128 --heads 1");
+        const hid_t file = open_dump();
+        ck_assert(H5Ldelete(file, path, H5P_DEFAULT) >= 0);
+        ck_assert((i % 3 == 2
+                       ? H5Lcreate_external("other.h5", path, file, path, H5P_DEFAULT, H5P_DEFAULT)
+                       : H5Lcreate_soft(i % 3 == 0 ? "/nowhere" : path, file, path, H5P_DEFAULT,
+                                        H5P_DEFAULT)) >= 0);
+        close_dump(file);
+        ck_assert_msg(diff(&run, "--no-diagnosis") == 2, "%s, link %zu: status %d", path, i % 3,
+                      run.status);
+        ck_assert_msg(strstr(run.err, path) != NULL, "%s", run.err);
+    }
+}
+END_TEST
+
 START_TEST(damaged_dumps)
 {
     static dp_run run;
@@ -429,6 +453,7 @@ int main(void)
     tcase_add_test(tests, scale_layouts);
     tcase_add_test(tests, windows_and_heads);
     tcase_add_test(tests, contradictions_are_refused);
+    tcase_add_test(tests, broken_links_are_refused);
     tcase_add_test(tests, damaged_dumps);
     tcase_add_test(tests, against_tolerance_reports);
     tcase_add_test(tests, standard_cases_verify);
