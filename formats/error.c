@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-bool dp_fail(dp_error *error, const char *format, ...)
+bool(dp_fail)(dp_error *error, const char *format, ...)
 {
     if (error != NULL && error->text[0] == '\0') {
         va_list arguments;
