@@ -73,8 +73,6 @@ enum {
 };
 /* "all", or names separated by commas. */
 bool dp_stages_parse(const char *text, unsigned *stages, dp_error *error);
-/* The name of one bit; NULL after the last. */
-const char *dp_stage_name(int index);
 
 /* Who computes the stages. */
 typedef struct {

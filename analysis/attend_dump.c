@@ -21,11 +21,6 @@ static const char *const STAGE_NAMES[] = {"inputs",      "quantize",   "score",
                                           "denominator", "accumulate", "output"};
 enum { STAGE_COUNT = sizeof STAGE_NAMES / sizeof STAGE_NAMES[0] };
 
-const char *dp_stage_name(int index)
-{
-    return index >= 0 && index < STAGE_COUNT ? STAGE_NAMES[index] : NULL;
-}
-
 bool dp_stages_parse(const char *text, unsigned *stages, dp_error *error)
 {
     if (strcmp(text, "all") == 0) {

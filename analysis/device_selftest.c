@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "analysis/device_diff.h"
+#include "analysis/splitmix.h"
 #include "formats/parallel.h"
 #include "ref/arith/byteops.h"
 #include "ref/arith/cvt.h"
@@ -139,25 +140,17 @@ typedef struct {
     check_job job;
 } product;
 
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
 /* Codes of both sides; some groups of A are zero. */
 static void fill_codes(product *p, uint64_t *state)
 {
     for (size_t i = 0; i < sizeof p->a; i++) {
-        const uint64_t z = draw(state);
+        const uint64_t z = dp_splitmix(state);
         p->a[i] = (z >> 60) == 0 ? 0 : (uint8_t)z;
         p->b[i] = (z >> 56 & 15) == 0 ? 0 : (uint8_t)(z >> 8);
     }
     for (size_t i = 0; i < SIDE * 32; i += 8) {
-        if ((draw(state) & 7) == 0) {
-            memset(&p->a[i], (draw(state) & 1) != 0 ? 0x88 : 0, 8);
+        if ((dp_splitmix(state) & 7) == 0) {
+            memset(&p->a[i], (dp_splitmix(state) & 1) != 0 ? 0x88 : 0, 8);
         }
     }
 }
@@ -168,7 +161,7 @@ static void fill_wild(product *p, uint64_t *state, unsigned spread, bool ue8m0)
 {
     const uint32_t width = spread == 0 ? 2 : (spread == 1 ? 8 : (spread == 2 ? 24 : 64));
     for (size_t i = 0; i < sizeof p->sa; i++) {
-        const uint64_t z = draw(state);
+        const uint64_t z = dp_splitmix(state);
         const uint32_t base = ue8m0 ? 127 : 56;
         const bool raw = (z >> 58) == 0;
         p->sa[i] = (uint8_t)(raw ? z : base + (uint32_t)(z & 0xFFFF) % width - width / 2);
@@ -180,7 +173,7 @@ static void fill_wild(product *p, uint64_t *state, unsigned spread, bool ue8m0)
         }
     }
     for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) {
-        const uint64_t z = draw(state);
+        const uint64_t z = dp_splitmix(state);
         const uint32_t exponent = 127 + (uint32_t)(z >> 32 & 0xFFFF) % (2 * width) - width;
         p->c[i] =
             (z >> 61) == 0 ? (uint32_t)z : ((uint32_t)z & 0x807FFFFFu) | (exponent & 0xFF) << 23;
@@ -205,9 +198,9 @@ static void fill_near_side(const near_side *side, uint64_t *state, bool ue8m0)
     for (size_t row = 0; row < SIDE; row++) {
         const unsigned spread = (unsigned)(row / side->tile) % side->spreads;
         const unsigned kind = (unsigned)(row / side->tile / side->spreads) % 3;
-        const int base = side->least + (int)(draw(state) % (unsigned)side->range);
+        const int base = side->least + (int)(dp_splitmix(state) % (unsigned)side->range);
         for (size_t i = 0; i < scales; i++) {
-            const uint64_t z = draw(state);
+            const uint64_t z = dp_splitmix(state);
             const bool low = (z >> 60) < 4;
             const unsigned up = kind != 1 ? (unsigned)(z & 0xFFFF) % (spread + 1)
                                 : low     ? 0
@@ -221,7 +214,7 @@ static void fill_near_side(const near_side *side, uint64_t *state, bool ue8m0)
             for (size_t k = 0; k < width; k++) {
                 if (kind == 1 && (!low || (z >> 59 & 1) != 0)) {
                     codes[k] = low && k == 0 ? 0x71 : 0x77;
-                } else if (kind == 2 && (draw(state) & 15) != 0) {
+                } else if (kind == 2 && (dp_splitmix(state) & 15) != 0) {
                     codes[k] = 0;
                 }
             }
@@ -255,7 +248,7 @@ static void fill_near(product *p, uint64_t *state, bool ue8m0)
                    state, ue8m0);
     for (size_t row = 0; row < SIDE; row++) {
         for (size_t col = 0; col < SIDE; col++) {
-            const uint64_t z = draw(state);
+            const uint64_t z = dp_splitmix(state);
             const uint32_t tile = (uint32_t)(row / 16 * 2654435761u ^ col / 8 * 2246822519u) >> 13;
             int lo;
             int hi;

@@ -233,12 +233,6 @@ void dp_json_member_u64(dp_json *json, const char *key, uint64_t value)
     dp_json_u64(json, value);
 }
 
-void dp_json_member_f32(dp_json *json, const char *key, float value)
-{
-    dp_json_key(json, key);
-    dp_json_f32(json, value);
-}
-
 void dp_json_member_f64(dp_json *json, const char *key, double value)
 {
     dp_json_key(json, key);

@@ -52,7 +52,6 @@ void dp_json_bits(dp_json *json, uint64_t bits, int digits);
 void dp_json_member_text(dp_json *json, const char *key, const char *text);
 void dp_json_member_i64(dp_json *json, const char *key, int64_t value);
 void dp_json_member_u64(dp_json *json, const char *key, uint64_t value);
-void dp_json_member_f32(dp_json *json, const char *key, float value);
 void dp_json_member_f64(dp_json *json, const char *key, double value);
 void dp_json_member_bool(dp_json *json, const char *key, bool value);
 

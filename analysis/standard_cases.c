@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/splitmix.h"
 #include "formats/bf16.h"
 
 static const dp_standard_case CASES[] = {
@@ -24,7 +25,7 @@ static const dp_standard_case CASES[] = {
     {"zero-blocks", "blocks, rows and a head of zeros among others", 128, 256, 2, 2},
     {"flat", "scores that hardly differ: the largest sums of codes", 128, 256, 1, 1},
     {"p-midpoints", "values of P on the midpoints of E2M1 and one ulp beside, a policy a head", 256,
-     256, 11, 11},
+     256, DP_STANDARD_AIMS, DP_STANDARD_AIMS},
 };
 
 const dp_standard_case *dp_standard_case_at(size_t index)
@@ -32,17 +33,10 @@ const dp_standard_case *dp_standard_case_at(size_t index)
     return index < sizeof CASES / sizeof CASES[0] ? &CASES[index] : NULL;
 }
 
-/* splitmix64 and a normal variate (Box-Muller), the same numbers everywhere. */
-static uint64_t next(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
+/* A normal variate (Box-Muller), the same numbers everywhere. */
 static double unit(uint64_t *state)
 {
-    return ((double)(next(state) >> 11) + 0.5) * 0x1p-53;
+    return ((double)(dp_splitmix(state) >> 11) + 0.5) * 0x1p-53;
 }
 static double normal(uint64_t *state)
 {
@@ -56,8 +50,8 @@ enum { SIDE_Q, SIDE_K, SIDE_V };
 static double boundary(uint64_t *state)
 {
     static const float base[3] = {6.0f, 1.5f, 1.0f};
-    const float x = ldexpf(base[next(state) % 3], (int)(next(state) % 7) - 3);
-    const uint32_t bits = dp_f32_bits(x) + (uint32_t)((next(state) % 3) - 1) * 0x10000u;
+    const float x = ldexpf(base[dp_splitmix(state) % 3], (int)(dp_splitmix(state) % 7) - 3);
+    const uint32_t bits = dp_f32_bits(x) + (uint32_t)((dp_splitmix(state) % 3) - 1) * 0x10000u;
     return (double)dp_f32_from_bits(bits);
 }
 
@@ -76,7 +70,7 @@ static double value_at(const place *at, uint64_t *state)
         return at->side == SIDE_V ? x : 3.0 * x;
     }
     if (strcmp(name, "midpoint-heavy") == 0) {
-        const double grid = 0.25 * (double)((int)(next(state) % 49) - 24);
+        const double grid = 0.25 * (double)((int)(dp_splitmix(state) % 49) - 24);
         const size_t lane = at->side == SIDE_V ? at->row : at->d;
         return lane % 16 == 5 ? (at->d % 2 == 0 ? 6.0 : -6.0) : grid;
     }

@@ -22,8 +22,8 @@ const dp_standard_case *dp_standard_case_at(size_t index);
 bool dp_standard_case_make(const dp_standard_case *which, const dp_direct_p *aimed,
                            dp_tensors *tensors, dp_error *error);
 
-/* Q [head][queries][128] and K [head][keys][128] of the case p-midpoints, and its heads. */
-size_t dp_standard_midpoint_heads(void);
+/* Q [head][queries][128] and K [head][keys][128] of the case p-midpoints. */
+enum { DP_STANDARD_AIMS = 11 }; /* its heads, each made for a policy */
 bool dp_standard_midpoints(const dp_direct_p *aimed, size_t queries, size_t keys, float *q,
                            float *k, dp_error *error);
 

@@ -28,7 +28,7 @@ static const aim AIMS[] = {
     {"wan", 3, 0.0f},        {"accurate", 0, 4.0f},  {"accurate", 0, 12.0f},
     {"guard-1.3b", 0, 8.0f}, {"guard-14b", 0, 8.0f}, {"ideal-accurate", 0, 12.0f},
     {NULL, 1, 8.0f},         {NULL, 3, 12.0f}};
-enum { AIM_COUNT = sizeof AIMS / sizeof AIMS[0] };
+_Static_assert(sizeof AIMS / sizeof AIMS[0] == DP_STANDARD_AIMS, "one head of the case an aim");
 
 /* Q of the free features of a pair of blocks, times its scale. Feature 0 is 6 in Q and 0 in K,
  * feature 1 the reverse: they set the scales. */
@@ -177,16 +177,11 @@ static bool head_keys(const dp_direct_p *launch, const aim *a, size_t keys, floa
     return good;
 }
 
-size_t dp_standard_midpoint_heads(void)
-{
-    return AIM_COUNT;
-}
-
 bool dp_standard_midpoints(const dp_direct_p *aimed, size_t queries, size_t keys, float *q,
                            float *k, dp_error *error)
 {
     const dp_switches switches = dp_switches_default();
-    for (size_t h = 0; h < AIM_COUNT; h++) {
+    for (size_t h = 0; h < DP_STANDARD_AIMS; h++) {
         dp_forward_policy policy;
         if (!dp_forward_policy_find(AIMS[h].policy != NULL ? AIMS[h].policy : "fast", &policy,
                                     error)) {

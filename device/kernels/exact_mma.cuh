@@ -38,6 +38,13 @@ template <int ROWS> struct dpd_exact_operand {
 #define DPD_LEAST_V   (-30)
 #define DPD_LARGEST_V 9
 
+/* The exponent that a UE8M0 operand holds for a scale's: the scale's own, or a stand-in. */
+template <bool P> __device__ __forceinline__ int dpd_held(int exponent)
+{
+    return P ? min(max(exponent, DPD_LEAST_P), DPD_LARGEST_P)
+             : min(max(exponent, DPD_LEAST_V), DPD_LARGEST_V);
+}
+
 /* Chunk t (lane % 4) of unit u (32 elements) of a row. The lanes that read and those that write
  * together (2 rows x 4 chunks, 2 rows x 4 units) fall into different banks. */
 __device__ __forceinline__ int dpd_chunk(int row, int unit, int t)
@@ -155,8 +162,7 @@ __device__ __forceinline__ void dpd_put_ue8m0(dpd_exact_operand<ROWS> &to, int r
                                               uint4 codes, uint32_t byte)
 {
     const int exponent = (int)byte - 127;
-    const int held = P ? min(max(exponent, DPD_LEAST_P), DPD_LARGEST_P)
-                       : min(max(exponent, DPD_LEAST_V), DPD_LARGEST_V);
+    const int held = dpd_held<P>(exponent);
     const bool live = ((codes.x | codes.y | codes.z | codes.w) & 0x77777777u) != 0;
     dpd_range range = {-512, 512, byte == 0xFFu};
     if (live) {
@@ -258,8 +264,8 @@ __device__ __forceinline__ uint32_t dpd_finish_groups(const float sum[4], const 
         const uint32_t b = b_bytes >> (8 * g) & 0xFFu;
         const dpd_scale sa = UE8M0 ? dpd_scale_ue8m0(a) : dpd_scale_ue4m3(a);
         const dpd_scale sb = UE8M0 ? dpd_scale_ue8m0(b) : dpd_scale_ue4m3(b);
-        const int held_a = UE8M0 ? min(max(sa.exponent, DPD_LEAST_P), DPD_LARGEST_P) : sa.exponent;
-        const int held_b = UE8M0 ? min(max(sb.exponent, DPD_LEAST_V), DPD_LARGEST_V) : sb.exponent;
+        const int held_a = UE8M0 ? dpd_held<true>(sa.exponent) : sa.exponent;
+        const int held_b = UE8M0 ? dpd_held<false>(sb.exponent) : sb.exponent;
         nan = nan || sa.nan || sb.nan;
         /* two steps: one power of two could leave the range */
         term[g] = __float2int_rz(__fmul_rn(__fmul_rn(sum[g], dpd_exp2i((UE8M0 ? 24 : 16) - held_a)),
